@@ -1,0 +1,1 @@
+"""clew: automatic differentiation with PyTorch semantics and a graph you can look at."""
