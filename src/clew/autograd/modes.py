@@ -1,0 +1,192 @@
+"""Grad modes: whether operations are recorded.  Layer 3: imports nothing of clew.
+
+Each mode works as a context manager, as a decorator of functions and of generator functions, and
+(for `set_grad_enabled`, `inference_mode`) as a call that takes effect at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Generator
+from types import TracebackType
+from typing import Any
+
+
+class _State(threading.local):
+    """This thread's modes."""
+
+    grad_enabled = True
+    inference = False
+
+
+state = _State()
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations on tensors that require grad are recorded in this thread."""
+    return state.grad_enabled
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether inference mode is on in this thread."""
+    return state.inference
+
+
+class _Mode:
+    """A context manager that is also a decorator."""
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        raise NotImplementedError
+
+    def _fresh(self) -> _Mode:
+        """A new mode of this kind, for one call of a decorated function."""
+        return type(self)()
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.isclass(function):
+            raise TypeError(
+                f"{type(self).__name__} cannot decorate a class: decorate its methods, such as "
+                f"__init__ or forward"
+            )
+        if inspect.isgeneratorfunction(function):
+            return self._decorate_generator(function)
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with self._fresh():
+                return function(*args, **kwargs)
+
+        return wrapped
+
+    def _decorate_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The mode holds while the generator runs, and not between its yields."""
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            generator = function(*args, **kwargs)
+            step: Callable[[], Any] = functools.partial(generator.send, None)
+            while True:
+                try:
+                    with self._fresh():
+                        produced = step()
+                except StopIteration as stop:
+                    return stop.value
+                try:
+                    sent = yield produced
+                    step = functools.partial(generator.send, sent)
+                except GeneratorExit:
+                    with self._fresh():
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    step = functools.partial(generator.throw, error)
+
+        return wrapped
+
+
+class _GradMode(_Mode):
+    """Sets `grad_enabled` on entry and restores it on exit; may be entered repeatedly."""
+
+    def __init__(self, enabled: bool) -> None:
+        self.mode = enabled
+        self._before: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._before.append(state.grad_enabled)
+        state.grad_enabled = self.mode
+
+    def __exit__(self, *exception: Any) -> None:
+        state.grad_enabled = self._before.pop()
+
+
+def _or_decorate(cls: type, function: Any) -> Any:
+    """``@no_grad`` without parentheses decorates too."""
+    if function is None:
+        return object.__new__(cls)
+    mode = cls()
+    return mode(function)
+
+
+class no_grad(_GradMode):
+    """Nothing is recorded: results do not require grad, and nothing is saved."""
+
+    def __new__(cls, orig_func: Any = None) -> Any:
+        return _or_decorate(cls, orig_func)
+
+    def __init__(self) -> None:
+        super().__init__(False)
+
+
+class enable_grad(_GradMode):
+    """Operations are recorded again, inside `no_grad`."""
+
+    def __new__(cls, orig_func: Any = None) -> Any:
+        return _or_decorate(cls, orig_func)
+
+    def __init__(self) -> None:
+        super().__init__(True)
+
+
+class set_grad_enabled(_GradMode):
+    """Turn recording on or off: at once as a call, for a while in a ``with``.
+
+    Raises:
+        TypeError: `mode` is not a bool.
+    """
+
+    def __init__(self, mode: bool) -> None:
+        if not isinstance(mode, bool):
+            raise TypeError(f"enabled must be a bool (got {type(mode).__name__})")
+        super().__init__(mode)
+        self.prev = state.grad_enabled
+        state.grad_enabled = mode
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        state.grad_enabled = self.prev
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        state.grad_enabled = self.mode
+
+    def __exit__(self, *exception: Any) -> None:
+        state.grad_enabled = self.prev
+
+    def _fresh(self) -> _Mode:
+        return type(self)(self.mode)
+
+
+class inference_mode(_Mode):
+    """Like `no_grad`, and results carry no version either: they can never enter a graph."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        if isinstance(mode, bool):
+            return object.__new__(cls)
+        return cls()(mode)
+
+    def __init__(self, mode: bool = True) -> None:
+        self.mode = mode
+        self._before: list[tuple[bool, bool]] = []
+
+    def __enter__(self) -> None:
+        self._before.append((state.inference, state.grad_enabled))
+        state.inference = self.mode
+        if self.mode:
+            state.grad_enabled = False
+        else:
+            state.grad_enabled = True
+
+    def __exit__(self, *exception: Any) -> None:
+        state.inference, state.grad_enabled = self._before.pop()
+
+    def _fresh(self) -> _Mode:
+        return type(self)(self.mode)

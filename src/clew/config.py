@@ -1,0 +1,21 @@
+"""Switches of the whole library, in one place.  Imports nothing of clew.
+
+Read them as ``config.switches.provenance``; assigning takes effect at once, in every thread.
+"""
+
+from __future__ import annotations
+
+
+class Switches:
+    """The switches and their defaults."""
+
+    __slots__ = ("provenance", "warn_always")
+
+    def __init__(self) -> None:
+        self.provenance = True
+        """Record the user's line on each node and each in-place write."""
+        self.warn_always = False
+        """Repeat the warnings that are otherwise given once per process."""
+
+
+switches = Switches()

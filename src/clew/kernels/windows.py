@@ -1,0 +1,168 @@
+"""Sliding windows over N-d images: padding, im2col and its adjoint, in two memory layouts.
+
+Images are (N, C, *size). An im2col array holds one column of kernel inputs per output position:
+
+* *channels first*, (N, C * K, L): position inside the image varies fastest, so that the product
+  with a weight (O, C * K) is the output as PyTorch lays it out. Best for few channels.
+* *channels last*, (N * L, K * C): channels vary fastest, so that copying moves long runs of
+  memory and all samples share one matrix product. Best for many channels.
+
+K is the number of kernel positions and L the number of output positions. Imports NumPy only.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+Ints = tuple[int, ...]
+
+# An im2col buffer is filled and used in blocks of about this size: large enough to keep the
+# matrix product efficient, small enough to bound the memory of a call.
+BLOCK_BYTES = 1 << 24
+
+
+class Windows(NamedTuple):
+    """Where the windows lie: one int per spatial dimension in each field."""
+
+    size: Ints
+    kernel: Ints
+    stride: Ints
+    padding: Ints
+    dilation: Ints
+    out: Ints
+
+    @classmethod
+    def over(
+        cls, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints
+    ) -> "Windows":
+        """Every window that lies inside the padded image."""
+        out = tuple(
+            (n + 2 * p - d * (k - 1) - 1) // s + 1
+            for n, k, s, p, d in zip(size, kernel, stride, padding, dilation)
+        )
+        return cls(size, kernel, stride, padding, dilation, out)
+
+    @property
+    def padded(self) -> Ints:
+        """Size of the image with its padding."""
+        return tuple(n + 2 * p for n, p in zip(self.size, self.padding))
+
+    @property
+    def interior(self) -> tuple[slice, ...]:
+        """The image itself inside its padding."""
+        return tuple(slice(p, p + n) for n, p in zip(self.size, self.padding))
+
+    @property
+    def trivial(self) -> bool:
+        """Whether each window is one input element and nothing moves: im2col copies nothing."""
+        return self.out == self.size and all(k == 1 for k in self.kernel)
+
+    def positions(self) -> Iterator[tuple[Ints, tuple[slice, ...]]]:
+        """Each position in the kernel with the inputs, in the padded image, that it meets."""
+        for position in product(*map(range, self.kernel)):
+            yield (
+                position,
+                tuple(
+                    slice(i * d, i * d + (o - 1) * s + 1 if o else 0, s)
+                    for i, d, s, o in zip(position, self.dilation, self.stride, self.out)
+                ),
+            )
+
+
+def blocks(batch: int, bytes_per_sample: int) -> Iterator[slice]:
+    """Slices of the batch whose buffers stay within `BLOCK_BYTES` (or hold one sample)."""
+    step = max(1, BLOCK_BYTES // max(1, bytes_per_sample))
+    for start in range(0, batch, step):
+        yield slice(start, min(start + step, batch))
+
+
+def pad_first(x: NDArray, windows: Windows, value: float = 0) -> NDArray:
+    """`x` (N, C, *size) with its padding; `x` itself, not a copy, if there is none."""
+    if not any(windows.padding):
+        return x
+    padded = np.full((*x.shape[:2], *windows.padded), value, x.dtype)
+    padded[(..., *windows.interior)] = x
+    return padded
+
+
+def to_last(x: NDArray) -> NDArray:
+    """View of (N, C, *size) as (N, *size, C)."""
+    return x.transpose(0, *range(2, x.ndim), 1)
+
+
+def to_first(x: NDArray) -> NDArray:
+    """View of (N, *size, C) as (N, C, *size)."""
+    return x.transpose(0, x.ndim - 1, *range(1, x.ndim - 1))
+
+
+def view_first(padded: NDArray, windows: Windows) -> NDArray:
+    """Read-only view (N, C, *kernel, *out) of a padded image (N, C, *padded)."""
+    shape = (*padded.shape[:2], *windows.kernel, *windows.out)
+    steps = padded.strides[2:]
+    strides = (
+        *padded.strides[:2],
+        *(step * d for step, d in zip(steps, windows.dilation)),
+        *(step * s for step, s in zip(steps, windows.stride)),
+    )
+    return as_strided(padded, shape, strides, writeable=False)
+
+
+def unfold_first(x: NDArray, windows: Windows) -> NDArray:
+    """im2col, channels first: (N, C, *size) to (N, C * K, L)."""
+    if windows.trivial:
+        return x.reshape(*x.shape[:2], prod(windows.out))
+    view = view_first(pad_first(x, windows), windows)
+    batch, channels = x.shape[:2]
+    columns = np.empty((batch, channels * prod(windows.kernel), prod(windows.out)), x.dtype)
+    columns.reshape(view.shape)[...] = view
+    return columns
+
+
+def fold_first(columns: NDArray, channels: int, windows: Windows) -> NDArray:
+    """The adjoint of `unfold_first`: adds (N, C * K, L) up into (N, C, *size)."""
+    batch = columns.shape[0]
+    if windows.trivial:
+        return columns.reshape(batch, channels, *windows.size)
+    columns = columns.reshape(batch, channels, *windows.kernel, *windows.out)
+    image = np.zeros((batch, channels, *windows.padded), columns.dtype)
+    for position, inputs in windows.positions():
+        image[(..., *inputs)] += columns[(slice(None), slice(None), *position)]
+    return np.ascontiguousarray(image[(..., *windows.interior)])
+
+
+def unfold_last(x: NDArray, windows: Windows) -> NDArray:
+    """im2col, channels last: (N, C, *size) to (N * L, K * C)."""
+    batch, channels = x.shape[:2]
+    padded = np.zeros((batch, *windows.padded, channels), x.dtype)
+    padded[(slice(None), *windows.interior)] = to_last(x)
+    steps = padded.strides[1:-1]
+    view = as_strided(
+        padded,
+        (batch, *windows.out, *windows.kernel, channels),
+        (
+            padded.strides[0],
+            *(step * s for step, s in zip(steps, windows.stride)),
+            *(step * d for step, d in zip(steps, windows.dilation)),
+            padded.strides[-1],
+        ),
+        writeable=False,
+    )
+    columns = np.empty((batch * prod(windows.out), prod(windows.kernel) * channels), x.dtype)
+    columns.reshape(view.shape)[...] = view
+    return columns
+
+
+def fold_last(columns: NDArray, out: NDArray, windows: Windows) -> None:
+    """The adjoint of `unfold_last`: adds (N * L, K * C) up and writes it to `out` (N, C, *size)."""
+    batch, channels = out.shape[:2]
+    columns = columns.reshape(batch, *windows.out, *windows.kernel, channels)
+    skip = (slice(None),) * (1 + len(windows.out))
+    image = np.zeros((batch, *windows.padded, channels), columns.dtype)
+    for position, inputs in windows.positions():
+        image[(slice(None), *inputs)] += columns[(*skip, *position)]
+    out[...] = to_first(image[(slice(None), *windows.interior)])

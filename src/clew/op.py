@@ -1,0 +1,313 @@
+"""The `Op` record and its registry: what one declaration of an operation says.
+
+Layer 2: imports nothing of clew above layer 1.  Declarations stand in ``clew/ops``; Tensor
+methods, functions, in-place twins, graph nodes, docs and generated tests follow from them.
+
+A declaration is a signature, a forward on NumPy arrays, and a rule per differentiable input::
+
+    mul = op("mul(self, other)", np.multiply, promote="arithmetic", inplace=True,
+             self=lambda F, grad, other: grad * other,
+             other=lambda F, grad, self: grad * self)
+
+Note [Signatures]
+    ``name(inputs; attributes) -> outputs``.  Inputs are tensors (Python numbers and, with a
+    default, None are allowed); a last input ``*tensors`` takes any number.  Attributes are plain
+    values, passed to the forward and to the rules by keyword; after a bare ``*`` users too must
+    give them by keyword; a last attribute ``*dims`` takes ``f(x, 1, 2)`` as well as ``f(x, (1, 2))``.
+    Outputs are named when there is more than one.
+
+Note [Save contract]
+    The parameter names of a rule say what the graph keeps: an input's name, an output's name
+    (``result`` where there is one), ``<input>_shape``, ``<input>_dtype``.  What no rule of an
+    input that requires grad names is not kept.  Keyword-only parameters are attributes; ``need``
+    tells a rule of several inputs which gradients are asked for.
+
+Note [Rules]
+    A rule is called as ``rule(F, grad, *saved, **attributes)`` and returns the gradient or None.
+    ``F`` is a namespace with every op as a function: of raw arrays (first order), of Tensors
+    (``create_graph``), or of a recorder's symbols.  So a rule uses operators and ``F.<op>`` only,
+    branches on shapes and attributes and never on values, and mutates nothing.  It neither undoes
+    broadcasting nor casts: the engine does both, in one place.  ``grads`` instead of ``grad``
+    asks for the gradients of all outputs, None where there is none.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+REQUIRED: Any = inspect.Parameter.empty
+"""The default of an input or attribute that has none."""
+
+NO_ATTRS: dict[str, Any] = {}
+"""The attributes of a call that has none.  Shared: never written to."""
+
+_KEYWORD_ALIASES = {"input": "self", "axis": "dim", "keepdims": "keepdim", "x": "self"}
+
+
+class Signature(NamedTuple):
+    """A parsed declaration line; see Note [Signatures]."""
+
+    name: str
+    inputs: dict[str, Any]  # name -> default
+    attrs: dict[str, Any]  # name -> default
+    keyword_only: frozenset[str]
+    variadic_input: bool
+    variadic_attr: str | None
+    outputs: tuple[str, ...]
+
+
+def parse_signature(text: str) -> Signature:
+    """Read ``name(inputs; attributes) -> outputs``."""
+    head, _, tail = text.partition(" -> ")
+    name, _, inside = head.partition("(")
+    inputs_text, _, attrs_text = inside.rstrip(" )").partition(";")
+    inputs, _, variadic_input = _parse_parameters(inputs_text)
+    attrs, keyword_only, variadic_attr = _parse_parameters(attrs_text)
+    outputs = tuple(part.strip() for part in tail.split(",")) if tail else ("result",)
+    return Signature(
+        name.strip(),
+        inputs,
+        attrs,
+        keyword_only,
+        variadic_input is not None,
+        variadic_attr,
+        outputs,
+    )
+
+
+def _parse_parameters(text: str) -> tuple[dict[str, Any], frozenset[str], str | None]:
+    arguments = ast.parse(f"def f({text.strip()}): 0").body[0].args  # type: ignore[attr-defined]
+    positional = [a.arg for a in arguments.args]
+    defaults: list[Any] = [REQUIRED] * (len(positional) - len(arguments.defaults))
+    defaults += [ast.literal_eval(d) for d in arguments.defaults]
+    parameters = dict(zip(positional, defaults))
+    variadic = arguments.vararg.arg if arguments.vararg else None
+    if variadic:
+        parameters[variadic] = REQUIRED
+    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults):
+        parameters[argument.arg] = REQUIRED if default is None else ast.literal_eval(default)
+    return parameters, frozenset(a.arg for a in arguments.kwonlyargs), variadic
+
+
+class Rule:
+    """The derivative with respect to one input, or to several at once (a joint rule)."""
+
+    __slots__ = ("all_grads", "attrs", "function", "joint", "names", "targets")
+
+    def __init__(
+        self, function: Callable[..., Any], targets: tuple[str, ...], op_name: str
+    ) -> None:
+        parameters = list(inspect.signature(function).parameters.values())
+        positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        keyword_only = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        self.function = function
+        self.targets = targets
+        self.joint = "need" in keyword_only
+        self.all_grads = positional[1] == "grads"
+        self.names = tuple(positional[2:])
+        self.attrs = tuple(n for n in keyword_only if n != "need")
+        function.__name__ = f"{op_name}.grad[{','.join(targets)}]"
+        function.__qualname__ = function.__name__
+
+
+class Op:
+    """One operation: its signature, forward, rules and how it is published.
+
+    Attributes:
+        forward: arrays and attributes in, array (or tuple of arrays) out.
+        promote: how the operands' types are brought together before the forward, a key of
+            `clew.promotion.RULES`, or None.
+        view: the result shares the first input's memory.
+        node_name: the name of its graph nodes, PyTorch's where it has one.
+        no_grad_outputs: indices of outputs that never require grad (integer results).
+        publish: where users find it: any of "function", "method"; empty for internal ops.
+        inplace: whether it has an in-place twin, ``name_``.
+        jvp: the forward-mode rule: "elementwise", "linear", "bilinear", a function or None.
+        domain: which sample values its generated tests use.
+    """
+
+    __slots__ = (
+        "aliases", "attrs", "default_attrs", "doc", "domain", "forward", "input_defaults",
+        "inplace", "inputs", "jvp", "keyword_only", "name", "no_grad_outputs", "node_class",
+        "node_name", "outputs", "plans", "promote", "publish", "rules", "variadic_attr",
+        "variadic_input", "view",
+    )  # fmt: skip
+
+    def __init__(self, signature: Signature, forward: Callable[..., Any], **options: Any) -> None:
+        self.name = signature.name
+        self.inputs = tuple(signature.inputs)
+        self.input_defaults = signature.inputs
+        self.attrs = tuple(signature.attrs)
+        self.default_attrs = {k: v for k, v in signature.attrs.items() if v is not REQUIRED}
+        self.keyword_only = signature.keyword_only
+        self.variadic_input = signature.variadic_input
+        self.variadic_attr = signature.variadic_attr
+        self.outputs = signature.outputs
+        self.forward = forward
+        self.rules: dict[str, Rule] = {}
+        self.plans: dict[Any, Any] = {}
+        self.node_class: Any = None
+        self.view: bool = options.pop("view", False)
+        self.promote: str | None = options.pop("promote", None)
+        self.node_name: str = options.pop("node", None) or _node_name(self.name)
+        self.no_grad_outputs: tuple[int, ...] = options.pop("no_grad_outputs", ())
+        self.publish: tuple[str, ...] = options.pop("publish", ("function", "method"))
+        self.inplace: bool = options.pop("inplace", False)
+        self.aliases: tuple[str, ...] = options.pop("aliases", ())
+        self.jvp: Any = options.pop("jvp", None)
+        self.domain: str = options.pop("domain", "real")
+        self.doc: str = inspect.cleandoc(options.pop("doc", None) or forward.__doc__ or "")
+        for targets, function in options.items():
+            self._add_rule((targets,), function)
+
+    def _add_rule(self, targets: tuple[str, ...], function: Callable[..., Any]) -> None:
+        unknown = [t for t in targets if t not in self.inputs]
+        if unknown:
+            raise ValueError(f"op {self.name} has no input or option named {unknown[0]!r}")
+        rule = Rule(function, targets, self.name)
+        for target in targets:
+            self.rules[target] = rule
+
+    def grad(self, *targets: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Decorate the rule of the named inputs."""
+
+        def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+            self._add_rule(targets, function)
+            return function
+
+        return declare
+
+    def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Sort a user's arguments into inputs and attributes.
+
+        Raises:
+            TypeError: an argument is missing, unknown, or given twice.
+        """
+        if self.variadic_input:
+            inputs, rest = _unpack_variadic(self, args)
+        else:
+            count = len(self.inputs)
+            inputs, rest = args[:count], args[count:]
+        if not rest and not kwargs and (self.variadic_input or len(inputs) == len(self.inputs)):
+            if len(self.default_attrs) == len(self.attrs):
+                return inputs, self.default_attrs
+        attrs = dict(self.default_attrs)
+        self._bind_positional(rest, attrs)
+        inputs = self._bind_keywords(inputs, kwargs, attrs, taken=len(rest))
+        for name in self.attrs:
+            if name not in attrs:
+                if name == self.variadic_attr:
+                    attrs[name] = ()
+                    continue
+                raise TypeError(f'{self.name}() missing 1 required positional arguments: "{name}"')
+        return inputs, attrs
+
+    def _bind_positional(self, rest: Sequence[Any], attrs: dict[str, Any]) -> None:
+        for index, name in enumerate(self.attrs):
+            if index >= len(rest):
+                return
+            if name == self.variadic_attr:
+                values = rest[index:]
+                single = len(values) == 1 and isinstance(values[0], (tuple, list))
+                attrs[name] = tuple(values[0]) if single else tuple(values)
+                return
+            if name in self.keyword_only:
+                break
+            attrs[name] = rest[index]
+        if len(rest) > len(self.attrs) - len(self.keyword_only):
+            most = len(self.inputs) + len(self.attrs) - len(self.keyword_only)
+            given = len(self.inputs) + len(rest)
+            raise TypeError(
+                f"{self.name}() takes {most} positional arguments but {given} were given"
+            )
+
+    def _bind_keywords(
+        self, inputs: Any, kwargs: dict[str, Any], attrs: dict[str, Any], taken: int
+    ) -> Any:
+        named: dict[str, Any] = {}
+        for key, value in kwargs.items():
+            name = key
+            if name not in self.attrs and name not in self.inputs:
+                name = _KEYWORD_ALIASES.get(key, key)
+            if name in self.attrs:
+                if name in self.attrs[:taken]:
+                    raise TypeError(f"{self.name}() got multiple values for argument '{key}'")
+                attrs[name] = tuple(value) if name == self.variadic_attr else value
+            elif name in self.inputs:
+                named[name] = value
+            else:
+                raise TypeError(f"{self.name}() got an unexpected keyword argument '{key}'")
+        if self.variadic_input:
+            return tuple(named[self.inputs[-1]]) if named else inputs
+        return self._complete_inputs(inputs, named)
+
+    def _complete_inputs(self, inputs: Any, named: dict[str, Any]) -> tuple[Any, ...]:
+        complete = list(inputs)
+        for name in self.inputs[len(complete) :]:
+            value = named.pop(name, self.input_defaults[name])
+            if value is REQUIRED:
+                raise TypeError(f'{self.name}() missing 1 required positional arguments: "{name}"')
+            complete.append(value)
+        if named:
+            name = next(iter(named))
+            raise TypeError(f"{self.name}() got multiple values for argument '{name}'")
+        return tuple(complete)
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}({', '.join(self.inputs)})>"
+
+
+def _unpack_variadic(op: Op, args: Sequence[Any]) -> tuple[tuple[Any, ...], Sequence[Any]]:
+    """``f([a, b], dim)``: flatten the sequence of tensors into the inputs."""
+    before = len(op.inputs) - 1
+    if len(args) <= before:
+        return tuple(args), ()
+    tensors = args[before]
+    if not isinstance(tensors, (tuple, list)):
+        raise TypeError(
+            f"{op.name}(): argument '{op.inputs[-1]}' (position {before + 1}) must be tuple of "
+            f"Tensors, not {type(tensors).__name__}"
+        )
+    return (*args[:before], *tensors), args[before + 1 :]
+
+
+def _node_name(op_name: str) -> str:
+    """``log_softmax`` -> ``LogSoftmaxBackward0``."""
+    return "".join(part[:1].upper() + part[1:] for part in op_name.split("_")) + "Backward0"
+
+
+REGISTRY: dict[str, Op] = {}
+
+
+def op(signature: str, forward: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Declare an op; without a `forward`, a decorator for it.
+
+    Options that are not attributes of `Op` are rules, by the name of their input.
+    """
+
+    def declare(function: Callable[..., Any]) -> Op:
+        declared = Op(parse_signature(signature), function, **options)
+        if declared.name in REGISTRY:
+            raise ValueError(f"op {declared.name} is declared twice")
+        REGISTRY[declared.name] = declared
+        return declared
+
+    return declare if forward is None else declare(forward)
+
+
+class Namespace:
+    """Every op as a function, made by `make` when first asked for; the ``F`` of rules."""
+
+    def __init__(self, make: Callable[[Op], Callable[..., Any]]) -> None:
+        self._make = make
+
+    def __getattr__(self, name: str) -> Any:
+        found = REGISTRY.get(name)
+        if found is None:
+            raise AttributeError(f"clew has no op named {name!r}")
+        function = self._make(found)
+        setattr(self, name, function)
+        return function

@@ -1,0 +1,96 @@
+"""What an op saves and which rules run, for one choice of inputs that require grad.
+
+Layer 2: imports only `op`.  A `Plan` is worked out once for each op and mask (bit i set: input i requires grad) and
+shared by all nodes of that kind.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from clew.op import Op, Rule
+
+INPUT, OUTPUT, SHAPE, DTYPE, INPUTS, SHAPES, DTYPES = range(7)
+"""Kinds of saved values; the plural ones are of all tensors of a variadic input."""
+
+_SUFFIXES = (("_shape", SHAPE, SHAPES), ("_dtype", DTYPE, DTYPES))
+
+
+class Save(NamedTuple):
+    """One value that a node keeps: what kind, of which input or output, under which name."""
+
+    kind: int
+    index: int
+    name: str
+
+
+class Call(NamedTuple):
+    """One rule to run: the inputs it serves and where its arguments stand among the saved."""
+
+    rule: Rule
+    inputs: tuple[int, ...]
+    arguments: tuple[int, ...]
+
+
+class Plan:
+    """The saves and calls of an op for one mask and number of inputs."""
+
+    __slots__ = ("calls", "holds_tensors", "mask", "saves", "saves_first_input")
+
+    def __init__(self, op: Op, mask: int, count: int) -> None:
+        saves: list[Save] = []
+        calls: list[Call] = []
+        for rule in dict.fromkeys(op.rules.values()):
+            inputs = _served_inputs(op, rule, count)
+            if not any(mask >> i & 1 for i in inputs):
+                continue
+            positions = []
+            for name in rule.names:
+                save = _resolve(op, name)
+                if save not in saves:
+                    saves.append(save)
+                positions.append(saves.index(save))
+            calls.append(Call(rule, inputs, tuple(positions)))
+        self.mask = mask
+        self.saves = tuple(saves)
+        self.calls = tuple(calls)
+        self.holds_tensors = any(s.kind in (INPUT, OUTPUT, INPUTS) for s in saves)
+        self.saves_first_input = any(s.kind == INPUT and s.index == 0 for s in saves)
+
+
+def _served_inputs(op: Op, rule: Rule, count: int) -> tuple[int, ...]:
+    indices: list[int] = []
+    for target in rule.targets:
+        index = op.inputs.index(target)
+        if op.variadic_input and index == len(op.inputs) - 1:
+            indices.extend(range(index, count))
+        else:
+            indices.append(index)
+    return tuple(indices)
+
+
+def _resolve(op: Op, name: str) -> Save:
+    if name in op.inputs:
+        index = op.inputs.index(name)
+        return Save(INPUTS if _is_variadic(op, index) else INPUT, index, name)
+    if name in op.outputs:
+        return Save(OUTPUT, op.outputs.index(name), name)
+    for suffix, one, many in _SUFFIXES:
+        base = name.removesuffix(suffix)
+        if base != name and base in op.inputs:
+            index = op.inputs.index(base)
+            return Save(many if _is_variadic(op, index) else one, index, name)
+    raise ValueError(f"a rule of op {op.name} names {name!r}, which is no input or output of it")
+
+
+def _is_variadic(op: Op, index: int) -> bool:
+    return op.variadic_input and index == len(op.inputs) - 1
+
+
+def plan_for(op: Op, mask: int, count: int) -> Plan:
+    """The plan of `op` for `mask`, from the op's cache."""
+    key = (mask, count) if op.variadic_input else mask
+    plan = op.plans.get(key)
+    if plan is None:
+        plan = op.plans[key] = Plan(op, mask, count)
+    return plan

@@ -1,0 +1,45 @@
+"""Run NumPy code without floating-point warnings.  Imports only the standard library and NumPy.
+
+PyTorch gives ``inf`` and ``nan`` without a word where NumPy warns of a division by zero or an
+overflow.
+
+Note [Floating-point warnings]
+    NumPy keeps its error state in a context variable.  ``np.errstate`` sets and resets it, which
+    costs more than a small operation; a `contextvars.Context` in which all errors are ignored,
+    made once per thread, gives the same at the cost of a call.  The user's own NumPy code keeps
+    its warnings.  A context cannot be entered twice: code that runs inside (a finaliser that the
+    garbage collector calls, say) and comes back here gets a fresh one.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+def _quiet_context() -> contextvars.Context:
+    context = contextvars.copy_context()
+    context.run(np.seterr, all="ignore")
+    return context
+
+
+class _PerThread(threading.local):
+    def __init__(self) -> None:
+        self.run = _quiet_context().run
+
+
+_thread = _PerThread()
+
+
+def quietly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call `function` with NumPy's floating-point warnings off."""
+    try:
+        return _thread.run(function, *args, **kwargs)
+    except RuntimeError as error:
+        if not str(error).startswith("cannot enter context"):
+            raise
+    return _quiet_context().run(function, *args, **kwargs)

@@ -1,0 +1,64 @@
+"""Where in the user's program something happened.  Imports only the standard library and config.
+
+A `Site` is taken on the path that every op passes, so it is only the code object and the offset
+of the instruction; file, line and text are looked up when somebody asks.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from types import CodeType
+from typing import NamedTuple
+
+from clew.config import switches
+
+_OWN_FILES = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+Site = tuple[CodeType, int]
+
+
+class SourceLine(NamedTuple):
+    """A line of the user's program."""
+
+    file: str
+    line: int
+    function: str
+    text: str
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}"
+        return f"{where}, in {self.function}: {self.text}" if self.text else where
+
+
+def here() -> Site | None:
+    """The first frame outside clew, or None where there is none or provenance is off."""
+    if not switches.provenance:
+        return None
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename.startswith(_OWN_FILES):
+        outer = frame.f_back
+        if outer is None:
+            return None
+        frame = outer
+    return (frame.f_code, frame.f_lasti)
+
+
+def _line_number(code: CodeType, offset: int) -> int:
+    if offset < 0:
+        return code.co_firstlineno
+    for start, end, line in code.co_lines():
+        if start <= offset < end and line is not None:
+            return line
+    return code.co_firstlineno
+
+
+def resolve(site: Site | None) -> SourceLine | None:
+    """File, line, function and text of a site."""
+    if site is None:
+        return None
+    code, offset = site
+    line = _line_number(code, offset)
+    text = linecache.getline(code.co_filename, line).strip()
+    return SourceLine(code.co_filename, line, code.co_name, text)

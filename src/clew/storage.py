@@ -1,0 +1,115 @@
+"""Buffers and their version counters.  Layer 1: imports NumPy and the layer of words.
+
+A tensor's elements stand in a NumPy array; its storage is the array that owns the memory, found
+by following ``.base``.  Views share the storage *and* a `VersionCounter`, which each in-place
+write raises; a saved tensor remembers the version it was saved at.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from clew.site import Site, here
+
+
+class VersionCounter:
+    """How often a buffer has been written to in place, and by whom last."""
+
+    __slots__ = ("value", "writer", "writer_name")
+
+    def __init__(self) -> None:
+        self.value = 0
+        self.writer: Site | None = None
+        self.writer_name: str | None = None
+
+    def bump(self, name: str) -> None:
+        """Count one in-place write by the operation `name`."""
+        self.value += 1
+        self.writer = here()
+        self.writer_name = name
+
+
+class Geometry(NamedTuple):
+    """Size, strides and offset of a tensor in its storage, all in elements."""
+
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+
+
+def root(array: np.ndarray) -> np.ndarray:
+    """The array that owns `array`'s memory (or borrows it from something that is no array)."""
+    base = array.base
+    while isinstance(base, np.ndarray):
+        array = base
+        base = array.base
+    return array
+
+
+def address(array: np.ndarray) -> int:
+    """The address of the first element."""
+    return array.__array_interface__["data"][0]
+
+
+def element_strides(array: np.ndarray) -> tuple[int, ...]:
+    """Strides in elements, as PyTorch counts them; those of a dimension of size one or of an
+    empty array are what a contiguous tensor would have only if NumPy says so."""
+    itemsize = array.itemsize
+    return tuple(s // itemsize for s in array.strides)
+
+
+def contiguous_strides(size: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of a contiguous tensor of this size."""
+    strides = []
+    step = 1
+    for n in reversed(size):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
+
+
+def geometry(array: np.ndarray) -> Geometry:
+    """Where `array` lies in its storage."""
+    owner = root(array)
+    offset = (address(array) - address(owner)) // array.itemsize if array.size else 0
+    return Geometry(array.shape, element_strides(array), offset)
+
+
+def overlaps_itself(array: np.ndarray) -> bool:
+    """Whether two indices of `array` name one memory location (an expanded tensor)."""
+    return any(s == 0 and n > 1 for n, s in zip(array.shape, array.strides))
+
+
+def strided(owner: np.ndarray, view: Geometry) -> np.ndarray:
+    """A view of the flat, writable `owner` at the given geometry."""
+    itemsize = owner.itemsize
+    return np.lib.stride_tricks.as_strided(
+        owner[view.offset :], view.size, tuple(s * itemsize for s in view.stride)
+    )
+
+
+def flat_storage(array: np.ndarray) -> np.ndarray:
+    """The whole storage of `array` as one dimension of its type.
+
+    Raises:
+        RuntimeError: the memory belongs to something that NumPy cannot see as one block.
+    """
+    owner = root(array)
+    if not (owner.flags.c_contiguous or owner.flags.f_contiguous):
+        raise RuntimeError("this tensor's memory is not one block that clew can take a view of")
+    flat = owner.ravel(order="K")
+    return flat if flat.dtype == array.dtype else flat.view(array.dtype)
+
+
+def extent(view: Geometry) -> int:
+    """How many elements of storage the geometry reaches over, from the storage's start."""
+    if 0 in view.size:
+        return view.offset
+    return view.offset + 1 + sum((n - 1) * s for n, s in zip(view.size, view.stride))
+
+
+def saved_bytes(arrays: Any) -> int:
+    """Bytes of the storages behind `arrays`, each storage counted once."""
+    return sum({id(r): r.nbytes for r in map(root, arrays)}.values())
