@@ -1,0 +1,72 @@
+"""The `clew` command.  Layer 5.
+
+Imports only the standard library; a command's module, and rich, are imported when the command
+runs, so that `clew --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.metadata
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+COMMANDS = {
+    "run": "run an unmodified PyTorch script on clew",
+    "info": "show versions, BLAS threads and which extras are installed",
+}
+"""The commands and what each does; `clew.cli.<name>` holds `main(arguments)`."""
+
+_EXAMPLES = """\
+examples:
+  clew run train.py --lr 0.1          the script runs with `torch` meaning clew
+  clew run train.py --summary         and then shows what its tensors and graph held
+  clew run --engine torch train.py    the same script on real PyTorch
+  clew run -h                         all that a command takes
+"""
+
+
+class _ShowVersion(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        print(f"clew {importlib.metadata.version('clew')}")
+        parser.exit()
+
+
+def _parser() -> argparse.ArgumentParser:
+    commands = "\n".join(f"  {name:<6}{what}" for name, what in COMMANDS.items())
+    parser = argparse.ArgumentParser(
+        prog="clew",
+        usage="clew [-h] [--version] COMMAND ...",
+        description="PyTorch's autograd in readable Python, with a graph you can look at.\n\n"
+        f"commands:\n{commands}",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--version", nargs=0, action=_ShowVersion, help="show clew's version and exit"
+    )
+    parser.add_argument(
+        "command", metavar="COMMAND", nargs="?", choices=COMMANDS, help=argparse.SUPPRESS
+    )
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return the exit status.
+
+    Args:
+        argv: the words after `clew`; those of this process by default.
+
+    Raises:
+        SystemExit: help or the version was asked for, or the command line is wrong (status 2).
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    parser = _parser()
+    command = parser.parse_args(arguments[:1]).command
+    if command is None:
+        parser.print_help()
+        return 0
+    return importlib.import_module(f"{__name__}.{command}").main(arguments[1:])

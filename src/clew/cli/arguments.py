@@ -1,0 +1,99 @@
+"""Which words of `clew run ...` are clew's and which are the script's.  Standard library only.
+
+clew's options stand before the script or, as the very last words, after it.  Everything else
+after the script is the script's own, whatever it looks like.  A `--` ends clew's options for
+good: one before the script is dropped, one after it is passed on to the script.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from clew.cli.program import Program
+
+ENGINES = ("clew", "torch")
+
+_TRAILING = (
+    ["--summary"],
+    *(["--engine", engine] for engine in ENGINES),
+    *([f"--engine={engine}"] for engine in ENGINES),
+)
+
+_DESCRIPTION = """\
+Run an unmodified PyTorch script, or with -m a module, with `torch` meaning clew.
+
+clew's options stand before the script or, as the very last words, after it; all other words
+after the script are its own.  After a `--`, before or behind the script, clew reads nothing:
+  clew run --summary train.py --lr 0.1
+  clew run train.py --lr 0.1 --summary
+  clew run -- train.py --summary          here --summary is the script's
+"""
+
+
+def parse(arguments: list[str]) -> tuple[argparse.Namespace, Program]:
+    """The options of `clew run` and the program to run.
+
+    Raises:
+        SystemExit: help was asked for, or the command line is wrong (status 2).
+    """
+    own, rest = split(arguments)
+    parser = _parser()
+    options = parser.parse_args(own)
+    is_module = rest[:1] == ["-m"]
+    if is_module:
+        rest = rest[1:]
+    if not rest:
+        parser.error("which module? -m needs a name" if is_module else "which script?")
+    if options.summary and options.engine == "torch":
+        parser.error("--summary shows what clew recorded; it cannot go with --engine torch")
+    return options, Program(rest[0], rest[1:], is_module)
+
+
+def split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """clew's own words; and the script, or -m and the module, with its arguments."""
+    start = 0
+    while start < len(arguments) and _is_option(arguments[start]):
+        start += 2 if arguments[start] == "--engine" else 1
+    own, rest = arguments[:start], arguments[start:]
+    if rest[:1] == ["--"]:
+        return own, rest[1:]
+    if "--" in rest:
+        return own, rest
+    shortest = 2 if rest[:1] == ["-m"] else 1
+    while option := _last_option(rest[shortest:]):
+        own += option
+        rest = rest[: -len(option)]
+    return own, rest
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and word not in ("-m", "--")
+
+
+def _last_option(words: list[str]) -> list[str] | None:
+    for option in _TRAILING:
+        if words[-len(option) :] == option:
+            return option
+    return None
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="clew run",
+        usage="clew run [-h] [--engine {clew,torch}] [--summary] (SCRIPT | -m MODULE) [WORD ...]",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default="clew",
+        help="what `torch` means to the script: clew (the default) or real PyTorch",
+    )
+    parser.add_argument(
+        "--summary",
+        action="store_true",
+        help="afterwards show, on stderr, what tensors and graph held, and which lines held most",
+    )
+    return parser
