@@ -261,8 +261,8 @@ def enable_torch(*, replace: bool = False) -> EnabledTorch:
             from torch import nn
 
     Modules keep what they imported when the alias is turned off.  A second call changes nothing.
-    The alias holds in this process and in those forked from it; a process that is started afresh
-    (multiprocessing's "spawn") must call it again.
+    The alias holds in this process and in those forked from it.  A process that is started afresh
+    (multiprocessing's "spawn") must call it again, unless the program runs under `clew run`.
 
     Args:
         replace: set a real torch that is already imported aside until the alias is turned off.

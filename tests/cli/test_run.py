@@ -162,6 +162,31 @@ def test_a_missing_file_and_a_folder_exit_with_2(tmp_path, capsys):
     assert folder.startswith(f"clew run: {str(tmp_path)!r} is a folder")
 
 
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_processes_that_the_program_starts_afresh_see_clew_too(script, capfd, method):
+    path = script(
+        f"""
+        import multiprocessing
+        import torch.autograd as autograd
+
+        def work():
+            import torch
+            print(torch.__version__, torch.autograd is autograd, autograd.__name__)
+
+        if __name__ == "__main__":
+            context = multiprocessing.get_context("{method}")
+            child = context.Process(target=work)
+            child.start()
+            child.join()
+            raise SystemExit(child.exitcode)
+        """
+    )
+    path_before = sys.path[:]
+    assert main(["run", path]) == 0
+    assert sys.path == path_before
+    assert capfd.readouterr().out == "2.13.0+clew True torch.autograd\n"
+
+
 @pytest.fixture
 def package(script, tmp_path, monkeypatch):
     """A package in the working directory."""

@@ -11,6 +11,7 @@ import sys
 from contextlib import suppress
 
 from clew.cli.arguments import parse
+from clew.cli.children import torch_means_clew_in_children
 from clew.cli.program import CannotStart, Program
 from clew.torch_alias import enable_torch
 
@@ -25,7 +26,7 @@ def main(arguments: list[str]) -> int:
     try:
         if options.engine == "torch":
             return program.run()[0]
-        with enable_torch(replace=True):
+        with enable_torch(replace=True), torch_means_clew_in_children():
             return _run_with_summary(program) if options.summary else program.run()[0]
     except CannotStart as error:
         print(f"clew run: {error}", file=sys.stderr)
