@@ -3,12 +3,13 @@
 The output and two gradients are three contractions of one picture: im2col columns (K x L) of the
 input, a weight (O x K), an output (O x L). The output sums over K; the input's gradient sums over
 O and folds the columns back; the weight's gradient sums over L. `windows` explains the two memory
-layouts, of which the number of input channels chooses one. Imports NumPy and sibling kernels.
+layouts, of which the number of channels chooses one. Imports NumPy and sibling kernels.
 
 Shapes: x (N, C, *size), w (O, C / groups, *kernel), bias (O,), the output and its gradient
 (N, O, *out). The other arguments hold one int per spatial dimension.
 """
 
+from collections.abc import Iterator
 from math import prod
 
 import numpy as np
@@ -47,19 +48,12 @@ def conv_forward(
     """
     check_conv(x.shape, w.shape, bias, stride, padding, dilation, groups)
     windows = Windows.over(x.shape[2:], w.shape[2:], stride, padding, dilation)
-    dtype = x.dtype
-    x, w = widen(x), widen(w)
-    out = np.empty((x.shape[0], w.shape[0], *windows.out), x.dtype)
-    if _group_by_group(w.shape, groups):
-        for x_part, w_part, out_part in zip(
-            np.split(x, groups, axis=1), np.split(w, groups), np.split(out, groups, axis=1)
-        ):
-            _forward(x_part, w_part, out_part, windows, 1)
-    else:
-        _forward(x, w, out, windows, groups)
+    x_wide, w_wide = widen(x), widen(w)
+    out = np.empty((x.shape[0], w.shape[0], *windows.out), x_wide.dtype)
+    _forward(x_wide, w_wide, out, windows, groups)
     if bias is not None:
         out += widen(bias).reshape(-1, *(1,) * len(windows.out))
-    return narrow(out, dtype)
+    return narrow(out, x.dtype)
 
 
 def conv_backward_input(
@@ -72,18 +66,11 @@ def conv_backward_input(
     groups: int,
 ) -> NDArray:
     """Gradient of the convolution's input, shape `x_shape`."""
-    windows = Windows.over(x_shape[2:], w.shape[2:], stride, padding, dilation)
-    dtype = grad.dtype
-    grad, w = widen(grad), widen(w)
-    out = np.empty(x_shape, grad.dtype)
-    if _group_by_group(w.shape, groups):
-        for grad_part, w_part, out_part in zip(
-            np.split(grad, groups, axis=1), np.split(w, groups), np.split(out, groups, axis=1)
-        ):
-            _backward_input(grad_part, w_part, out_part, windows, 1)
-    else:
-        _backward_input(grad, w, out, windows, groups)
-    return narrow(out, dtype)
+    windows = Windows(x_shape[2:], w.shape[2:], stride, padding, dilation, grad.shape[2:])
+    grad_wide, w_wide = widen(grad), widen(w)
+    out = np.empty(x_shape, grad_wide.dtype)
+    _backward_input(grad_wide, w_wide, out, windows, groups)
+    return narrow(out, grad.dtype)
 
 
 def conv_backward_weight(
@@ -96,18 +83,11 @@ def conv_backward_weight(
     groups: int,
 ) -> NDArray:
     """Gradient of the convolution's weight, shape `w_shape`."""
-    windows = Windows.over(x.shape[2:], w_shape[2:], stride, padding, dilation)
-    dtype = grad.dtype
-    grad, x = widen(grad), widen(x)
-    out = np.zeros(w_shape, grad.dtype)
-    if _group_by_group(w_shape, groups):
-        for grad_part, x_part, out_part in zip(
-            np.split(grad, groups, axis=1), np.split(x, groups, axis=1), np.split(out, groups)
-        ):
-            _backward_weight(grad_part, x_part, out_part, windows, 1)
-    else:
-        _backward_weight(grad, x, out, windows, groups)
-    return narrow(out, dtype)
+    windows = Windows(x.shape[2:], w_shape[2:], stride, padding, dilation, grad.shape[2:])
+    grad_wide, x_wide = widen(grad), widen(x)
+    out = np.zeros(w_shape, grad_wide.dtype)
+    _backward_weight(grad_wide, x_wide, out, windows, groups)
+    return narrow(out, grad.dtype)
 
 
 def conv_backward_bias(grad: NDArray) -> NDArray:
@@ -115,30 +95,118 @@ def conv_backward_bias(grad: NDArray) -> NDArray:
     return narrow(widen(grad).sum(axis=(0, *range(2, grad.ndim))), grad.dtype)
 
 
-def _group_by_group(w_shape: Ints, groups: int) -> bool:
-    """Whether each group is large enough to be a convolution of its own."""
-    return groups > 1 and w_shape[1] >= MANY_CHANNELS
-
-
-def _channels_first(channels: int, windows: Windows) -> bool:
+def _is_first(channels: int, windows: Windows) -> bool:
+    """Whether the channels-first layout is the faster one."""
     return channels < MANY_CHANNELS or windows.trivial
+
+
+def _blocks(image: NDArray, windows: Windows) -> Iterator[slice]:
+    """Blocks of the batch by the size of the image's im2col."""
+    positions = prod(windows.kernel) * prod(windows.out)
+    return blocks(len(image), image.shape[1] * positions * image.itemsize)
 
 
 def _forward(x: NDArray, w: NDArray, out: NDArray, windows: Windows, groups: int) -> None:
     """Write the convolution of `x` with `w` into `out`."""
-    batch, (out_channels, channels) = x.shape[0], w.shape[:2]
-    depth, length = channels * prod(windows.kernel), prod(windows.out)
-    first = _channels_first(channels, windows)
-    if first:
-        weight = w.reshape(groups, out_channels // groups, depth)
-        target = out.reshape(batch, groups, out_channels // groups, length)
+    if _is_first(w.shape[1], windows):
+        for part in _blocks(x, windows):
+            _forward_first(x[part], w, out[part], windows, groups)
+    elif groups == 1:
+        weight = to_last(w).reshape(len(w), prod(w.shape[1:]))
+        for part in _blocks(x, windows):
+            product = unfold_last(x[part], windows) @ weight.T
+            out[part] = to_first(product.reshape(len(x[part]), *windows.out, len(w)))
     else:
-        weight = to_last(w).reshape(out_channels, depth).T
-    for part in blocks(batch, groups * depth * length * x.itemsize):
-        if first:
-            columns = unfold_first(x[part], windows)
-            columns = columns.reshape(-1 if columns.size else 0, groups, depth, length)
-            np.matmul(weight, columns, out=target[part])
-        else:
-            product = unfold_last(x[part], windows) @ weight
-            out[part] = to_first(product.reshape(-1, *windows.out, out_channels))
+        for x_group, w_group, out_group in zip(
+            np.split(x, groups, axis=1), np.split(w, groups), np.split(out, groups, axis=1)
+        ):
+            _forward(x_group, w_group, out_group, windows, 1)
+
+
+def _forward_first(x: NDArray, w: NDArray, out: NDArray, windows: Windows, groups: int) -> None:
+    weight = w.reshape(groups, len(w) // groups, prod(w.shape[1:]))
+    columns = unfold_first(x, windows)
+    length = columns.shape[-1]
+    np.matmul(
+        weight,
+        columns.reshape(len(x), groups, weight.shape[-1], length),
+        out=out.reshape(len(x), *weight.shape[:2], length),
+    )
+
+
+def _backward_input(grad: NDArray, w: NDArray, out: NDArray, windows: Windows, groups: int) -> None:
+    """Write the gradient of the input into `out`."""
+    mirrored = windows.mirrored
+    if mirrored and not windows.trivial and _copies_less_than_it_adds(grad, out):
+        _forward(grad, _mirror(w, groups), out, mirrored, groups)
+    elif _is_first(w.shape[1], windows):
+        for part in _blocks(out, windows):
+            _backward_input_first(grad[part], w, out[part], windows, groups)
+    elif groups == 1:
+        weight = to_last(w).reshape(len(w), prod(w.shape[1:]))
+        for part in _blocks(out, windows):
+            rows = to_last(grad[part]).reshape(len(grad[part]) * prod(windows.out), len(w))
+            fold_last(rows @ weight, out[part], windows)
+    else:
+        for grad_group, w_group, out_group in zip(
+            np.split(grad, groups, axis=1), np.split(w, groups), np.split(out, groups, axis=1)
+        ):
+            _backward_input(grad_group, w_group, out_group, windows, 1)
+
+
+def _copies_less_than_it_adds(grad: NDArray, out: NDArray) -> bool:
+    """Whether convolving `grad` with the mirrored kernel beats folding columns into `out`.
+
+    The first copies an im2col of `grad`, the second adds one of `out` up, at about twice the
+    cost for each element.
+    """
+    return grad.shape[1] * prod(out.shape[2:]) <= 2 * out.shape[1] * prod(grad.shape[2:])
+
+
+def _mirror(w: NDArray, groups: int) -> NDArray:
+    """The kernel of the adjoint: flipped in space, input and output channels exchanged."""
+    kernel = w.shape[2:]
+    w = w.reshape(groups, len(w) // groups, *w.shape[1:]).swapaxes(1, 2)
+    w = w.reshape(groups * w.shape[1], w.shape[2], *kernel)
+    return np.ascontiguousarray(np.flip(w, tuple(range(2, w.ndim))))
+
+
+def _backward_input_first(
+    grad: NDArray, w: NDArray, out: NDArray, windows: Windows, groups: int
+) -> None:
+    weight = w.reshape(groups, len(w) // groups, prod(w.shape[1:]))
+    grad = grad.reshape(len(grad), *weight.shape[:2], prod(windows.out))
+    # With one output channel it is an outer product, for which matmul has no fast path.
+    columns = weight.mT * grad if weight.shape[1] == 1 else weight.mT @ grad
+    fold_first(columns, out, windows)
+
+
+def _backward_weight(
+    grad: NDArray, x: NDArray, out: NDArray, windows: Windows, groups: int
+) -> None:
+    """Add the gradient of the weight to `out`."""
+    if _is_first(out.shape[1], windows):
+        for part in _blocks(x, windows):
+            _backward_weight_first(grad[part], x[part], out, windows, groups)
+    elif groups == 1:
+        for part in _blocks(x, windows):
+            columns = unfold_last(x[part], windows)
+            rows = to_last(grad[part]).reshape(len(columns), len(out))
+            product = rows.T @ columns
+            out += to_first(product.reshape(len(out), *windows.kernel, out.shape[1]))
+    else:
+        for grad_group, x_group, out_group in zip(
+            np.split(grad, groups, axis=1), np.split(x, groups, axis=1), np.split(out, groups)
+        ):
+            _backward_weight(grad_group, x_group, out_group, windows, 1)
+
+
+def _backward_weight_first(
+    grad: NDArray, x: NDArray, out: NDArray, windows: Windows, groups: int
+) -> None:
+    depth, width = prod(out.shape[1:]), len(out) // groups
+    columns = unfold_first(x, windows)
+    length = columns.shape[-1]
+    columns = columns.reshape(len(x), groups, depth, length)
+    products = grad.reshape(len(grad), groups, width, length) @ columns.mT
+    out += products.sum(axis=0).reshape(out.shape)

@@ -13,17 +13,18 @@ K is the number of kernel positions and L the number of output positions. Import
 from collections.abc import Iterator
 from itertools import product
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 Ints = tuple[int, ...]
+Index = tuple[Any, ...]
 
 # An im2col buffer is filled and used in blocks of about this size: large enough to keep the
 # matrix product efficient, small enough to bound the memory of a call.
-BLOCK_BYTES = 1 << 24
+BLOCK_BYTES = 1 << 23
 
 
 class Windows(NamedTuple):
@@ -53,7 +54,7 @@ class Windows(NamedTuple):
         return tuple(n + 2 * p for n, p in zip(self.size, self.padding))
 
     @property
-    def interior(self) -> tuple[slice, ...]:
+    def interior(self) -> Index:
         """The image itself inside its padding."""
         return tuple(slice(p, p + n) for n, p in zip(self.size, self.padding))
 
@@ -62,14 +63,29 @@ class Windows(NamedTuple):
         """Whether each window is one input element and nothing moves: im2col copies nothing."""
         return self.out == self.size and all(k == 1 for k in self.kernel)
 
-    def positions(self) -> Iterator[tuple[Ints, tuple[slice, ...]]]:
+    @property
+    def mirrored(self) -> "Windows | None":
+        """The windows that lead from the output back to the input, if there are such.
+
+        At other strides than 1 they would have holes.
+        """
+        padding = tuple(
+            d * (k - 1) - p for d, k, p in zip(self.dilation, self.kernel, self.padding)
+        )
+        if any(s != 1 for s in self.stride) or any(p < 0 for p in padding):
+            return None
+        back = Windows.over(self.out, self.kernel, self.stride, padding, self.dilation)
+        return back if back.out == self.size else None
+
+    def positions(self) -> Iterator[tuple[Index, Index]]:
         """Each position in the kernel with the inputs, in the padded image, that it meets."""
         for position in product(*map(range, self.kernel)):
+            starts = [i * d for i, d in zip(position, self.dilation)]
             yield (
                 position,
                 tuple(
-                    slice(i * d, i * d + (o - 1) * s + 1 if o else 0, s)
-                    for i, d, s, o in zip(position, self.dilation, self.stride, self.out)
+                    slice(start, start + n * s, s)
+                    for start, n, s in zip(starts, self.out, self.stride)
                 ),
             )
 
@@ -123,16 +139,14 @@ def unfold_first(x: NDArray, windows: Windows) -> NDArray:
     return columns
 
 
-def fold_first(columns: NDArray, channels: int, windows: Windows) -> NDArray:
-    """The adjoint of `unfold_first`: adds (N, C * K, L) up into (N, C, *size)."""
-    batch = columns.shape[0]
-    if windows.trivial:
-        return columns.reshape(batch, channels, *windows.size)
+def fold_first(columns: NDArray, out: NDArray, windows: Windows) -> None:
+    """The adjoint of `unfold_first`: adds (N, C * K, L) up and writes it to `out` (N, C, *size)."""
+    batch, channels = out.shape[:2]
     columns = columns.reshape(batch, channels, *windows.kernel, *windows.out)
     image = np.zeros((batch, channels, *windows.padded), columns.dtype)
     for position, inputs in windows.positions():
         image[(..., *inputs)] += columns[(slice(None), slice(None), *position)]
-    return np.ascontiguousarray(image[(..., *windows.interior)])
+    out[...] = image[(..., *windows.interior)]
 
 
 def unfold_last(x: NDArray, windows: Windows) -> NDArray:

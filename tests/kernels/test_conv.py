@@ -1,0 +1,236 @@
+"""Convolution and transposed convolution against PyTorch."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from clew.kernels import windows
+from clew.kernels.conv import (
+    conv_backward_bias,
+    conv_backward_input,
+    conv_backward_weight,
+    conv_forward,
+)
+from clew.kernels.conv_transpose import (
+    conv_transpose_backward_input,
+    conv_transpose_backward_weight,
+    conv_transpose_forward,
+)
+
+torch = pytest.importorskip("torch")
+
+# x, w, stride, padding, dilation, groups: each meets another path or edge.
+CONVS = {
+    "1d": ((2, 3, 11), (4, 3, 3), (2,), (1,), (1,), 1),
+    "1d many channels": ((2, 12, 11), (4, 12, 3), (2,), (1,), (2,), 1),
+    "1d pointwise": ((2, 12, 11), (4, 12, 1), (1,), (0,), (1,), 1),
+    "few channels": ((3, 2, 7, 9), (5, 2, 3, 2), (1, 1), (0, 0), (1, 1), 1),
+    "few channels, strided": ((3, 2, 8, 9), (5, 2, 3, 2), (2, 3), (1, 0), (2, 1), 1),
+    "few to few, mirrored": ((3, 2, 7, 9), (2, 2, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "many channels": ((3, 10, 7, 9), (16, 10, 3, 2), (1, 1), (1, 0), (1, 2), 1),
+    "many channels, strided": ((3, 10, 8, 9), (16, 10, 3, 4), (2, 3), (1, 1), (1, 1), 1),
+    "more padding than kernel": ((3, 10, 4, 4), (5, 10, 2, 2), (1, 1), (2, 2), (1, 1), 1),
+    "one window": ((3, 10, 7, 7), (5, 10, 7, 7), (1, 1), (0, 0), (1, 1), 1),
+    "pointwise": ((3, 10, 7, 9), (5, 10, 1, 1), (1, 1), (0, 0), (1, 1), 1),
+    "pointwise, strided": ((3, 10, 7, 9), (5, 10, 1, 1), (2, 2), (0, 0), (1, 1), 1),
+    "pointwise, padded": ((3, 2, 3, 3), (5, 2, 1, 1), (1, 1), (1, 1), (1, 1), 1),
+    "depthwise": ((3, 4, 7, 9), (4, 1, 3, 3), (1, 1), (1, 1), (1, 1), 4),
+    "depthwise, strided, two each": ((3, 4, 7, 9), (8, 1, 3, 3), (2, 2), (1, 1), (1, 1), 4),
+    "groups of few": ((3, 6, 7, 9), (4, 3, 3, 3), (1, 1), (1, 1), (1, 1), 2),
+    "groups of many": ((3, 20, 7, 9), (6, 10, 3, 3), (1, 1), (1, 1), (1, 1), 2),
+    "groups of few to many": ((3, 6, 7, 9), (20, 3, 3, 3), (1, 1), (1, 1), (1, 1), 2),
+    "groups of many, strided": ((3, 20, 7, 9), (6, 10, 3, 3), (2, 1), (1, 1), (1, 1), 2),
+    "groups of many, pointwise": ((3, 20, 7, 9), (6, 10, 1, 1), (1, 1), (0, 0), (1, 1), 2),
+    "3d": ((2, 2, 5, 6, 4), (3, 2, 2, 3, 1), (1, 2, 1), (1, 0, 0), (1, 1, 1), 1),
+    "3d many channels": ((2, 9, 5, 6, 4), (3, 9, 2, 3, 2), (1, 1, 1), (0, 1, 1), (2, 1, 1), 1),
+    "empty batch": ((0, 3, 7, 7), (4, 3, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "empty batch, many channels": ((0, 10, 7, 7), (4, 10, 3, 3), (2, 2), (1, 1), (1, 1), 1),
+}
+
+# x, w, stride, padding, output_padding, dilation, groups.
+TRANSPOSED = {
+    "1d": ((2, 3, 5), (3, 4, 4), (2,), (1,), (1,), (1,), 1),
+    "from one pixel": ((2, 12, 1, 1), (12, 9, 4, 4), (1, 1), (0, 0), (0, 0), (1, 1), 1),
+    "doubling": ((2, 12, 4, 5), (12, 9, 4, 4), (2, 2), (1, 1), (0, 0), (1, 1), 1),
+    "to one channel": ((2, 12, 4, 5), (12, 1, 4, 4), (2, 2), (1, 1), (0, 0), (1, 1), 1),
+    "output padding": ((2, 3, 4, 5), (3, 2, 3, 3), (2, 3), (1, 0), (1, 2), (1, 1), 1),
+    "dilation's output padding": ((2, 3, 4, 5), (3, 2, 3, 3), (1, 1), (1, 0), (1, 1), (2, 2), 1),
+    "groups": ((2, 4, 4, 5), (4, 3, 3, 3), (2, 1), (1, 1), (0, 0), (1, 1), 2),
+    "3d": ((2, 3, 3, 4, 2), (3, 2, 2, 3, 3), (2, 1, 2), (0, 1, 1), (1, 0, 1), (1, 1, 1), 1),
+    "empty batch": ((0, 3, 4, 4), (3, 2, 3, 3), (2, 2), (1, 1), (0, 0), (1, 1), 1),
+}
+
+
+def randn(shape, seed, dtype=np.float64):
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def torch_conv(x, w, bias, stride, padding, dilation, groups, transposed=False, extra=None):
+    """PyTorch's output, a random gradient of it, and the gradients of x, w and bias."""
+    tensors = [torch.tensor(a, requires_grad=True) for a in (x, w, bias)]
+    extra = extra or (0,) * len(stride)
+    out = torch.convolution(*tensors, stride, padding, dilation, transposed, extra, groups)
+    grad = randn(out.shape, 9, x.dtype)
+    out.backward(torch.from_numpy(grad))
+    return out.detach().numpy(), grad, *(t.grad.numpy() for t in tensors)
+
+
+@pytest.mark.parametrize("name", CONVS)
+def test_convolution_and_gradients(name):
+    x_shape, w_shape, *options = CONVS[name]
+    x, w, bias = randn(x_shape, 1), randn(w_shape, 2), randn(w_shape[0], 3)
+    out, grad, grad_x, grad_w, grad_bias = torch_conv(x, w, bias, *options)
+    np.testing.assert_allclose(conv_forward(x, w, bias, *options), out, rtol=1e-9, atol=1e-11)
+    ours = conv_backward_input(grad, w, x.shape, *options)
+    np.testing.assert_allclose(ours, grad_x, rtol=1e-9, atol=1e-11)
+    ours = conv_backward_weight(grad, x, w.shape, *options)
+    np.testing.assert_allclose(ours, grad_w, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(conv_backward_bias(grad), grad_bias, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", TRANSPOSED)
+def test_transposed_convolution_and_gradients(name):
+    x_shape, w_shape, stride, padding, extra, dilation, groups = TRANSPOSED[name]
+    options = (stride, padding, dilation, groups)
+    x, w, bias = randn(x_shape, 1), randn(w_shape, 2), randn(w_shape[1] * groups, 3)
+    out, grad, grad_x, grad_w, _ = torch_conv(x, w, bias, *options, transposed=True, extra=extra)
+    ours = conv_transpose_forward(x, w, bias, stride, padding, extra, dilation, groups)
+    np.testing.assert_allclose(ours, out, rtol=1e-9, atol=1e-11)
+    ours = conv_transpose_backward_input(grad, w, x.shape, *options)
+    np.testing.assert_allclose(ours, grad_x, rtol=1e-9, atol=1e-11)
+    ours = conv_transpose_backward_weight(grad, x, w.shape, *options)
+    np.testing.assert_allclose(ours, grad_w, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", ["few channels", "many channels, strided", "depthwise"])
+def test_batch_is_cut_into_blocks(name, monkeypatch):
+    """A buffer too small for two samples gives the same as one for all of them."""
+    x_shape, w_shape, *options = CONVS[name]
+    x, w = randn(x_shape, 1), randn(w_shape, 2)
+    grad = randn(conv_forward(x, w, None, *options).shape, 3)
+
+    def results():
+        return [
+            conv_forward(x, w, None, *options),
+            conv_backward_input(grad, w, x.shape, *options),
+            conv_backward_weight(grad, x, w.shape, *options),
+        ]
+
+    whole = results()
+    monkeypatch.setattr(windows, "BLOCK_BYTES", 1)
+    for cut, full in zip(results(), whole):
+        np.testing.assert_allclose(cut, full, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("name", ["few channels", "many channels"])
+def test_dtype_is_kept_and_half_is_computed_in_float32(name, dtype):
+    x_shape, w_shape, *options = CONVS[name]
+    x, w, bias = (
+        randn(shape, seed).astype(dtype)
+        for seed, shape in enumerate((x_shape, w_shape, w_shape[0]))
+    )
+    out = conv_forward(x, w, bias, *options)
+    grad = randn(out.shape, 9).astype(dtype)
+    grad_x = conv_backward_input(grad, w, x.shape, *options)
+    grad_w = conv_backward_weight(grad, x, w.shape, *options)
+    grad_bias = conv_backward_bias(grad)
+    wide = [a.astype(np.float32) for a in (x, w, bias)]
+    expected = conv_forward(*wide, *options)
+    for ours in (out, grad_x, grad_w, grad_bias):
+        assert ours.dtype == dtype
+    np.testing.assert_array_equal(out, expected.astype(dtype))
+
+
+@pytest.mark.parametrize("name", ["few channels", "many channels", "pointwise", "groups of many"])
+def test_non_contiguous_arguments(name):
+    x_shape, w_shape, *options = CONVS[name]
+    x, w = randn(x_shape, 1), randn(w_shape, 2)
+    grad = randn(conv_forward(x, w, None, *options).shape, 3)
+    x_f, w_f, grad_f = (np.asfortranarray(a) for a in (x, w, grad))
+    np.testing.assert_allclose(
+        conv_forward(x_f, w_f, None, *options), conv_forward(x, w, None, *options), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        conv_backward_input(grad_f, w_f, x.shape, *options),
+        conv_backward_input(grad, w, x.shape, *options),
+        rtol=1e-10,
+        atol=1e-12,
+    )
+    np.testing.assert_allclose(
+        conv_backward_weight(grad_f, x_f, w.shape, *options),
+        conv_backward_weight(grad, x, w.shape, *options),
+        rtol=1e-10,
+        atol=1e-12,
+    )
+
+
+def test_integers_stay_integers():
+    x = np.arange(2 * 3 * 5 * 5).reshape(2, 3, 5, 5)
+    w = np.arange(4 * 3 * 3 * 3).reshape(4, 3, 3, 3)
+    out = conv_forward(x, w, None, (1, 1), (0, 0), (1, 1), 1)
+    expected = torch.nn.functional.conv2d(torch.from_numpy(x), torch.from_numpy(w)).numpy()
+    assert out.dtype == np.int64
+    np.testing.assert_array_equal(out, expected)
+
+
+BAD_CONVS = {
+    "channels": ((2, 4, 8, 8), (32, 3, 3, 3), None, (1, 1), (0, 0), (1, 1), 1),
+    "groups do not divide": ((2, 4, 8, 8), (3, 2, 3, 3), None, (1, 1), (0, 0), (1, 1), 2),
+    "fewer filters than groups": ((2, 4, 8, 8), (1, 2, 3, 3), None, (1, 1), (0, 0), (1, 1), 2),
+    "kernel too large": ((2, 4, 2, 8), (4, 4, 3, 3), None, (1, 1), (0, 0), (1, 2), 1),
+    "stride": ((2, 4, 8, 8), (4, 4, 3, 3), None, (0, 1), (0, 0), (1, 1), 1),
+    "padding": ((2, 4, 8, 8), (4, 4, 3, 3), None, (1, 1), (0, -1), (1, 1), 1),
+    "dilation": ((2, 4, 8, 8), (4, 4, 3, 3), None, (1, 1), (0, 0), (0, 1), 1),
+    "groups": ((2, 4, 8, 8), (4, 4, 3, 3), None, (1, 1), (0, 0), (1, 1), 0),
+    "bias": ((2, 4, 8, 8), (4, 4, 3, 3), (5,), (1, 1), (0, 0), (1, 1), 1),
+    "dimensions": ((2, 4, 8), (4, 4, 3, 3), None, (1, 1), (0, 0), (1, 1), 1),
+}
+
+
+def message(function, *args):
+    with pytest.raises(RuntimeError) as caught:
+        function(*args)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", BAD_CONVS)
+def test_errors_are_pytorchs(name):
+    *shapes, stride, padding, dilation, groups = BAD_CONVS[name]
+    options = (stride, padding, dilation, groups)
+    x, w, bias = (None if shape is None else np.zeros(shape, np.float32) for shape in shapes)
+    tensors = [None if a is None else torch.from_numpy(a) for a in (x, w, bias)]
+    theirs = message(torch.convolution, *tensors, *options[:3], False, (0, 0), groups)
+    assert message(conv_forward, x, w, bias, *options) == theirs
+
+
+BAD_TRANSPOSED = {
+    "channels": ((2, 4, 8, 8), (5, 4, 3, 3), None, (1, 1), (0, 0), (0, 0), (1, 1), 1),
+    "output padding": ((2, 4, 8, 8), (4, 5, 3, 3), None, (1, 1), (0, 0), (1, 1), (1, 1), 1),
+    "negative": ((2, 4, 8, 8), (4, 5, 3, 3), None, (1, 1), (0, 0), (-1, 0), (1, 1), 1),
+    "bias": ((2, 4, 8, 8), (4, 5, 3, 3), (4,), (1, 1), (0, 0), (0, 0), (1, 1), 1),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TRANSPOSED)
+def test_errors_of_transposed_are_pytorchs(name):
+    x_shape, w_shape, bias_shape, stride, padding, extra, dilation, groups = BAD_TRANSPOSED[name]
+    x, w = np.zeros(x_shape), np.zeros(w_shape)
+    bias = np.zeros(bias_shape) if bias_shape else None
+    theirs = message(
+        torch.nn.functional.conv_transpose2d,
+        *(torch.from_numpy(a) if a is not None else None for a in (x, w, bias)),
+        stride,
+        padding,
+        extra,
+        groups,
+        dilation,
+    )
+    ours = message(conv_transpose_forward, x, w, bias, stride, padding, extra, dilation, groups)
+    assert ours.split(", but got output_padding")[0] == theirs.split(", but got output_padding")[0]
+
+
+def test_transposed_output_must_not_vanish():
+    x, w = np.zeros((2, 4, 1, 1)), np.zeros((4, 5, 1, 1))
+    with pytest.raises(RuntimeError, match="Output size is too small"):
+        conv_transpose_forward(x, w, None, (1, 1), (1, 1), (0, 0), (1, 1), 1)
