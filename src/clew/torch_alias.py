@@ -33,7 +33,7 @@ from typing import Any
 TORCH_VERSION = "2.13.0+clew"
 """The PyTorch whose behaviour clew follows, as programs compare it, and who plays it."""
 
-_PLAIN = (bool, int, float, str, type(None))
+_PLAIN = (int, float, str, type(None))
 
 
 def _clew_lacks(name: str) -> str:
@@ -59,8 +59,11 @@ class TorchModule(ModuleType):
         self.__clew_alias__ = alias
         self.__clew_names__ = frozenset(dir(module))
         self.__file__ = getattr(module, "__file__", None)
+        # A module's own __getattr__ (PEP 562): one in the class would make every access, also of
+        # names that the window holds, three times as slow.
+        self.__dict__["__getattr__"] = self._look_up
 
-    def __getattr__(self, name: str) -> Any:
+    def _look_up(self, name: str) -> Any:
         """Called for what the window does not hold yet: ask clew, and hold what cannot go stale.
 
         Plain values (a flag, say) are asked for each time; classes, functions and modules are
