@@ -196,6 +196,7 @@ def package(script, tmp_path, monkeypatch):
     script(show, "runpkg/whole/__main__.py")
     script("", "runpkg/whole/__init__.py")
     script("import a_library_that_is_not_there", "runpkg/needy/__init__.py")
+    script("int('x')", "runpkg/broken/__init__.py")
     monkeypatch.chdir(tmp_path)
     yield tmp_path
     for name in [name for name in sys.modules if name.partition(".")[0] == "runpkg"]:
@@ -233,6 +234,14 @@ def test_a_failing_import_in_a_modules_package_is_the_programs_error(package, ca
         == "ModuleNotFoundError: No module named 'a_library_that_is_not_there'"
     )
     assert "program.py" not in error
+
+
+def test_another_failure_in_a_modules_package_is_the_programs_error(package, capsys):
+    assert main(["run", "-m", "runpkg.broken.tool"]) == 1
+    first, second, *_, last = capsys.readouterr().err.splitlines()
+    assert first == "Traceback (most recent call last):"
+    assert second.startswith(f'  File "{package / "runpkg" / "broken" / "__init__.py"}", line 1')
+    assert last.startswith("ValueError: invalid literal")
 
 
 @pytest.fixture

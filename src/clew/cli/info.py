@@ -54,7 +54,8 @@ def main(arguments: list[str]) -> int:
     parser.parse_args(arguments)
     from rich.console import Console
 
-    console = Console(highlight=False)
+    # Paths and `clew[fast]` hold square brackets, which would be read as markup.
+    console = Console(highlight=False, markup=False, emoji=False)
     console.print(_versions_table())
     console.print(_extras_table())
     return 0
@@ -105,8 +106,6 @@ def _versions_table() -> Table:
 
 
 def _extras_table() -> Table:
-    from rich.text import Text
-
     table = _table(header=True)
     table.add_column("extra", no_wrap=True)
     table.add_column("what it enables")
@@ -117,7 +116,7 @@ def _extras_table() -> Table:
             status = ", ".join(f"{package} {version}" for package, version in versions.items())
         else:
             status = f"no: pip install 'clew[{extra.name}]'"
-        table.add_row(extra.name, extra.enables, Text(status))
+        table.add_row(extra.name, extra.enables, status)
     return table
 
 

@@ -135,8 +135,6 @@ def _find_module(name: str) -> ModuleSpec | None:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise  # the package is there; something that it imports is not
         return None
-    except ValueError:  # a module without a spec, such as __main__
-        return None
 
 
 def _status_of(error: SystemExit) -> int:
