@@ -1,6 +1,6 @@
 """What the graph of a model holds in memory: node by node, which tensor, and for which rule.
 
-    python examples/04_memory.py
+python examples/04_memory.py
 """
 
 import torch
@@ -35,7 +35,7 @@ def report(loss, parameters):
             elif pointer in seen:
                 note = f"shared with {seen[pointer]}, counted once"
             else:
-                note = "" if tensor.nbytes == size else f"a view of {tensor.nbytes:,} bytes holds all"
+                note = "" if tensor.nbytes == size else f"a view of {tensor.nbytes:,} bytes"
                 seen[pointer] = f"{node.name()}'s {name}"
                 total += size
             print(f"{node.name():26}{name:16}{tuple(tensor.shape)!s:18}{size:10,}  {note}")

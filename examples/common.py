@@ -26,6 +26,7 @@ def arguments(doc, **defaults):
     parser.add_argument("--seed", type=int, default=0, help="of the random generator [0]")
     parser.add_argument("--losses", type=Path, help="write the losses of the first 100 steps here")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for pictures [out]")
+    torch.set_num_threads(1)  # models as small as these lose more to threads than they gain
     return parser.parse_args()
 
 

@@ -46,8 +46,8 @@ class Gan:
 
     def __init__(self):
         self.g, self.d = generator(), discriminator()
-        self.optimizer_g = torch.optim.Adam(self.g.parameters(), lr=1e-3, betas=(0.5, 0.999))
-        self.optimizer_d = torch.optim.Adam(self.d.parameters(), lr=5e-4, betas=(0.5, 0.999))
+        self.optimizer_g = torch.optim.Adam(self.g.parameters(), lr=2e-3, betas=(0.5, 0.999))
+        self.optimizer_d = torch.optim.Adam(self.d.parameters(), lr=1e-3, betas=(0.5, 0.999))
 
     def parameters(self):
         return [*self.g.parameters(), *self.d.parameters()]
@@ -110,7 +110,7 @@ def report(gan, noise, images, labels, path):
 
 def train(gan, images, labels, args):
     """Train, reporting every `args.every` epochs; return the losses of both networks in turn."""
-    loader = DataLoader(TensorDataset(images), batch_size=64, shuffle=True, drop_last=True)
+    loader = DataLoader(TensorDataset(images), batch_size=32, shuffle=True, drop_last=True)
     noise = torch.randn(64, NOISE)
     losses = []
     for epoch in range(args.epochs + 1):
@@ -171,7 +171,9 @@ def both_backward_first(real):
 
 
 def costs(real):
-    print(f"\n{'the D loss on':33}{'peak held':>12}{'after D step':>14}{'after G step':>14}", end="")
+    print(
+        f"\n{'the D loss on':33}{'peak held':>12}{'after D step':>14}{'after G step':>14}", end=""
+    )
     print(f"{'grads in G':>12}{'ms/step':>9}")
     measure("fake.detach()", real)
     measure("fake.detach(), retain_graph=True", real, retain_graph=True)
