@@ -52,9 +52,8 @@ def measure(branch, args):
     unused = len(nodes(*recorded)) - len(nodes(loss))
     no_grad = [name for name, parameter in model.named_parameters() if parameter.grad is None]
 
-    losses, start = [], time.perf_counter()
-    for _ in range(args.steps):
-        losses.append(step()[0].item())
+    start = time.perf_counter()
+    losses = [step()[0].item() for _ in range(args.steps)]
     milliseconds = (time.perf_counter() - start) / args.steps * 1e3
     print(f"{branch:15}{unused:14}{kib(saved.peak):>14}{kib(saved.held):>24}{milliseconds:9.2f}")
     for line, size in saved.lines():
