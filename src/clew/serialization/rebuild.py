@@ -1,0 +1,165 @@
+"""The functions that a checkpoint calls to make its tensors, under PyTorch's names.
+
+Imports `adapter` and `records` of this package.
+
+A file that nobody vouches for calls these with arguments of its choice, so they check what they
+are given.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from clew.serialization.adapter import Adapter
+from clew.serialization.records import STORAGE_NAMES, LoadedStorage, TensorRecord, numpy_dtype
+
+# Called for tensors that clew does not have, with what to call those.
+UNSUPPORTED = {
+    "torch._utils._rebuild_sparse_tensor": "a sparse tensor",
+    "torch._utils._rebuild_sparse_csr_tensor": "a sparse tensor",
+    "torch._utils._rebuild_qtensor": "a quantized tensor",
+    "torch._utils._rebuild_meta_tensor_no_storage": "a tensor on the meta device",
+    "torch._utils._rebuild_nested_tensor": "a nested tensor",
+    "torch._utils._rebuild_wrapper_subclass": "a wrapper subclass of Tensor",
+    "torch._utils._rebuild_device_tensor_from_numpy": "a tensor of an accelerator",
+    "torch._utils._rebuild_device_tensor_from_cpu_tensor": "a tensor of an accelerator",
+    "torch.ComplexHalfStorage": "a tensor of complex32",
+    "torch.QInt8Storage": "a quantized tensor",
+    "torch.QUInt8Storage": "a quantized tensor",
+    "torch.QInt32Storage": "a quantized tensor",
+    "torch.QUInt4x2Storage": "a quantized tensor",
+    "torch.QUInt2x4Storage": "a quantized tensor",
+}
+
+
+class StorageType:
+    """What `torch FloatStorage` in a file means: a buffer of a dtype, None for an untyped one."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: np.dtype[Any] | None) -> None:
+        self.dtype = dtype
+
+
+class Rebuilder:
+    """The rebuild functions of PyTorch's format, making the objects of one adapter."""
+
+    def __init__(self, adapter: Adapter) -> None:
+        self._adapter = adapter
+        self.functions: dict[str, Callable[..., Any]] = {
+            "torch._utils._rebuild_tensor": self._tensor,
+            "torch._utils._rebuild_tensor_v2": self._tensor_v2,
+            "torch._utils._rebuild_tensor_v3": self._tensor_v3,
+            "torch._utils._rebuild_parameter": self._parameter,
+            "torch._utils._rebuild_parameter_with_state": self._parameter_with_state,
+            "torch._tensor._rebuild_from_type_v2": self._with_state,
+        }
+
+    def names(self) -> dict[str, Any]:
+        """All names of this module's functions and storages with what they stand for."""
+        storages = {f"torch.{s}": StorageType(numpy_dtype(d)) for d, s in STORAGE_NAMES.items()}
+        untyped = {"torch.storage.UntypedStorage": StorageType(None)}
+        return {**self.functions, **storages, **untyped}
+
+    def _tensor(self, storage: Any, offset: Any, size: Any, stride: Any) -> Any:
+        return self._tensor_v2(storage, offset, size, stride, False, {})
+
+    def _tensor_v2(
+        self,
+        storage: Any,
+        offset: Any,
+        size: Any,
+        stride: Any,
+        requires_grad: Any,
+        hooks: Any,
+        metadata: Any = None,
+    ) -> Any:
+        dtype = getattr(storage, "dtype", None)
+        return self._make(storage, dtype, offset, size, stride, requires_grad, hooks, metadata)
+
+    def _tensor_v3(
+        self,
+        storage: Any,
+        offset: Any,
+        size: Any,
+        stride: Any,
+        requires_grad: Any,
+        hooks: Any,
+        dtype: Any,
+        metadata: Any = None,
+    ) -> Any:
+        dtype = self._adapter.numpy_dtype(dtype)
+        return self._make(storage, dtype, offset, size, stride, requires_grad, hooks, metadata)
+
+    def _make(
+        self,
+        storage: Any,
+        dtype: Any,
+        offset: Any,
+        size: Any,
+        stride: Any,
+        requires_grad: Any,
+        hooks: Any,
+        metadata: Any,
+    ) -> Any:
+        fits = isinstance(storage, LoadedStorage) and isinstance(dtype, np.dtype)
+        fits = fits and len(size) == len(stride)
+        if not fits or any(type(n) is not int for n in (offset, *size, *stride)):
+            raise pickle.UnpicklingError("a tensor in the file has impossible arguments")
+        _refuse_hooks(hooks)
+        record = TensorRecord(
+            storage.data, dtype, offset, tuple(size), tuple(stride), bool(requires_grad)
+        )
+        return self._adapter.tensor(_resolved(record, metadata or {}))
+
+    def _parameter(self, data: Any, requires_grad: Any, hooks: Any) -> Any:
+        _refuse_hooks(hooks)
+        self._check_tensor(data)
+        return self._adapter.parameter(data, bool(requires_grad))
+
+    def _parameter_with_state(self, data: Any, requires_grad: Any, hooks: Any, state: Any) -> Any:
+        return self._stateful(self._parameter(data, requires_grad, hooks), state)
+
+    def _with_state(self, function: Any, kind: Any, arguments: Any, state: Any) -> Any:
+        """A tensor with attributes. Its class must be one that the rebuild function makes."""
+        if function not in self.functions.values():
+            raise pickle.UnpicklingError(f"{function!r} is no function that makes a tensor")
+        result = function(*arguments)
+        if not isinstance(kind, type) or not isinstance(result, kind):
+            raise pickle.UnpicklingError(
+                f"The file holds a tensor of the class {kind!r}, which clew cannot make"
+            )
+        return self._stateful(result, state)
+
+    def _stateful(self, tensor: Any, state: Any) -> Any:
+        attributes, slots = state if isinstance(state, tuple) else (state, None)
+        self._adapter.set_state(tensor, {**(attributes or {}), **(slots or {})})
+        return tensor
+
+    def _check_tensor(self, value: Any) -> None:
+        if self._adapter.describe(value) is None:
+            raise pickle.UnpicklingError(f"the data of a parameter is {type(value).__name__}")
+
+
+def _refuse_hooks(hooks: Any) -> None:
+    if hooks:
+        raise pickle.UnpicklingError(
+            "The file holds a tensor with backward hooks (PyTorch before 1.0 saved them): "
+            "clew does not restore hooks"
+        )
+
+
+def _resolved(record: TensorRecord, metadata: Mapping[str, Any]) -> TensorRecord:
+    """`record` with PyTorch's lazy conjugate and negative bits carried out, on a copy."""
+    array = record.view()
+    if not (metadata.get("conj") or metadata.get("neg")):
+        return record
+    if metadata.get("conj"):
+        array = np.conj(array)
+    if metadata.get("neg"):
+        array = np.negative(array)
+    return TensorRecord.from_array(np.array(array, order="C"), requires_grad=record.requires_grad)
