@@ -44,6 +44,13 @@ def main():
             losses.append(loss.item())
         mean = sum(losses[-len(loader) :]) / len(loader)
         print(f"epoch {epoch + 1}: loss {mean:.4f}, held-out {accuracy(model, *test_set):.1%}")
+
+    args.out.mkdir(parents=True, exist_ok=True)
+    path = args.out / "cnn_digits.pt"
+    torch.save(model.state_dict(), path)
+    again = Net()
+    again.load_state_dict(torch.load(path))
+    print(f"{path}: {path.stat().st_size:,} bytes; loaded, {accuracy(again, *test_set):.1%}")
     save_losses(args, losses[:100])
 
 

@@ -17,8 +17,7 @@ NOISE = 32
 
 def generator():
     return nn.Sequential(
-        nn.Linear(NOISE, 64 * 2 * 2),
-        nn.Unflatten(1, (64, 2, 2)),
+        nn.ConvTranspose2d(NOISE, 64, 2),  # 2 x 2
         nn.BatchNorm2d(64),
         nn.ReLU(),
         nn.ConvTranspose2d(64, 32, 4, stride=2, padding=1),  # 4 x 4
@@ -53,7 +52,7 @@ class Gan:
         return [*self.g.parameters(), *self.d.parameters()]
 
     def fake(self, count):
-        return self.g(torch.randn(count, NOISE))
+        return self.g(torch.randn(count, NOISE, 1, 1))
 
     def d_loss(self, real, fake):
         return score(self.d(real), 0.9) + score(self.d(fake), 0.0)
@@ -111,7 +110,7 @@ def report(gan, noise, images, labels, path):
 def train(gan, images, labels, args):
     """Train, reporting every `args.every` epochs; return the losses of both networks in turn."""
     loader = DataLoader(TensorDataset(images), batch_size=32, shuffle=True, drop_last=True)
-    noise = torch.randn(64, NOISE)
+    noise = torch.randn(64, NOISE, 1, 1)
     losses = []
     for epoch in range(args.epochs + 1):
         if epoch % args.every == 0 or epoch == args.epochs:
@@ -171,10 +170,8 @@ def both_backward_first(real):
 
 
 def costs(real):
-    print(
-        f"\n{'the D loss on':33}{'peak held':>12}{'after D step':>14}{'after G step':>14}", end=""
-    )
-    print(f"{'grads in G':>12}{'ms/step':>9}")
+    print(f"\n{'the D loss on':33}{'peak held':>12}{'after D step':>14}", end="")
+    print(f"{'after G step':>14}{'grads in G':>12}{'ms/step':>9}")
     measure("fake.detach()", real)
     measure("fake.detach(), retain_graph=True", real, retain_graph=True)
     measure("fake, retain_graph=True", real, detach=False, retain_graph=True)

@@ -135,15 +135,13 @@ def show_why_detached(args):
         for _ in range(2):
             (policy(states)[0].log_prob(actions) - log_probs).exp().mean().backward()
 
-    text = error_of(lambda: two_passes(log_probs))
+    attached = error_of(lambda: two_passes(log_probs))
     del log_probs
     with SavedBytes(leave_out=policy.parameters()) as saved, torch.no_grad():
         states, actions, log_probs, _, _, _, _ = gather(policy, poles, LENGTH)
     print(f"under no_grad {kib(saved.held)}")
-    print("two passes over the data, old log-probabilities attached:", text[:76] + "...")
-    print(
-        "two passes over the data, gathered under no_grad:", error_of(lambda: two_passes(log_probs))
-    )
+    print("Two passes over data gathered with a graph:", attached)
+    print("Two passes over data gathered under no_grad:", error_of(lambda: two_passes(log_probs)))
 
 
 def main():
