@@ -1,1 +1,74 @@
-"""clew: automatic differentiation with PyTorch semantics and a graph you can look at."""
+"""clew: automatic differentiation with PyTorch's semantics and a graph you can look at.
+
+``import clew as torch`` gives PyTorch's names; ``clew run script.py`` runs a PyTorch script.
+Submodules (``clew.nn``, ``clew.optim``, ...) are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from clew import ops as _ops  # fills the registry, before anything dispatches
+from clew import autograd as autograd
+from clew import dtypes as _dtypes
+from clew import functions as _functions
+from clew import methods as _methods
+from clew import publish as _publish
+from clew.autograd.modes import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from clew.device import device
+from clew.dtypes import (
+    bfloat16,
+    can_cast,
+    channels_last,
+    complex64,
+    complex128,
+    contiguous_format,
+    dtype,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    int8,
+    int16,
+    int32,
+    int64,
+    layout,
+    memory_format,
+    preserve_format,
+    promote_types,
+    set_default_dtype,
+    strided,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from clew.printing import set_printoptions
+from clew.tensor import Size, Tensor
+
+__version__ = "0.1.0"
+
+globals().update(_publish.install())
+globals().update(_dtypes.ALIASES)
+
+from math import e, inf, nan, pi  # noqa: E402
+
+_SUBMODULES = frozenset()
+
+
+def __getattr__(name: str) -> Any:
+    """Import submodules when they are first used."""
+    if name in _SUBMODULES:
+        return importlib.import_module(f"clew.{name}")
+    raise AttributeError(
+        f"module 'clew' has no attribute '{name}': clew does not have it (yet); "
+        "docs/compatibility.md lists what it has"
+    )

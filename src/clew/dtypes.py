@@ -242,3 +242,35 @@ def _raise_category(low: dtype, high: dtype) -> dtype:
 def can_cast(source: dtype, target: dtype) -> bool:
     """Whether PyTorch lets an in-place operation write `source` values into a `target` tensor."""
     return source.category <= target.category
+
+
+class layout:
+    """How a tensor's elements lie in memory."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+
+strided = layout("strided")
+
+
+class memory_format:
+    """The order of dimensions in memory that some functions can be asked for."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")

@@ -13,7 +13,7 @@ Note [Signatures]
     ``name(inputs; attributes) -> outputs``.  Inputs are tensors (Python numbers and, with a
     default, None are allowed); a last input ``*tensors`` takes any number.  Attributes are plain
     values, passed to the forward and to the rules by keyword; after a bare ``*`` users too must
-    give them by keyword; a last attribute ``*dims`` takes ``f(x, 1, 2)`` as well as ``f(x, (1, 2))``.
+    give them by keyword; a last attribute ``*dims`` takes ``f(x, 1, 2)`` and ``f(x, (1, 2))``.
     Outputs are named when there is more than one.
 
 Note [Save contract]
@@ -136,7 +136,9 @@ class Op:
         "variadic_input", "view",
     )  # fmt: skip
 
-    def __init__(self, signature: Signature, forward: Callable[..., Any], **options: Any) -> None:
+    def __init__(
+        self, signature: Signature, forward: Callable[..., Any], options: dict[str, Any]
+    ) -> None:
         self.name = signature.name
         self.inputs = tuple(signature.inputs)
         self.input_defaults = signature.inputs
@@ -191,9 +193,9 @@ class Op:
         else:
             count = len(self.inputs)
             inputs, rest = args[:count], args[count:]
-        if not rest and not kwargs and (self.variadic_input or len(inputs) == len(self.inputs)):
-            if len(self.default_attrs) == len(self.attrs):
-                return inputs, self.default_attrs
+        complete = self.variadic_input or len(inputs) == len(self.inputs)
+        if complete and not rest and not kwargs and len(self.default_attrs) == len(self.attrs):
+            return inputs, self.default_attrs
         attrs = dict(self.default_attrs)
         self._bind_positional(rest, attrs)
         inputs = self._bind_keywords(inputs, kwargs, attrs, taken=len(rest))
@@ -256,6 +258,9 @@ class Op:
             raise TypeError(f"{self.name}() got multiple values for argument '{name}'")
         return tuple(complete)
 
+    def _missing(self, name: str) -> TypeError:
+        return TypeError(f'{self.name}() missing 1 required positional arguments: "{name}"')
+
     def __repr__(self) -> str:
         return f"<op {self.name}({', '.join(self.inputs)})>"
 
@@ -282,14 +287,14 @@ def _node_name(op_name: str) -> str:
 REGISTRY: dict[str, Op] = {}
 
 
-def op(signature: str, forward: Callable[..., Any] | None = None, **options: Any) -> Any:
+def op(signature: str, forward: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Declare an op; without a `forward`, a decorator for it.
 
     Options that are not attributes of `Op` are rules, by the name of their input.
     """
 
     def declare(function: Callable[..., Any]) -> Op:
-        declared = Op(parse_signature(signature), function, **options)
+        declared = Op(parse_signature(signature), function, dict(options))
         if declared.name in REGISTRY:
             raise ValueError(f"op {declared.name} is declared twice")
         REGISTRY[declared.name] = declared

@@ -1,12 +1,12 @@
 """What an op saves and which rules run, for one choice of inputs that require grad.
 
-Layer 2: imports only `op`.  A `Plan` is worked out once for each op and mask (bit i set: input i requires grad) and
-shared by all nodes of that kind.
+Layer 2: imports only `op`.  A `Plan` is worked out once for each op and mask (bit i set: input i
+requires grad) and shared by all nodes of that kind.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from clew.op import Op, Rule
 

@@ -1,0 +1,307 @@
+"""Computing gradients: `backward`, `grad`, grad modes, hooks, `Function`, `gradcheck`.
+
+Layer 4: the public side of the engine.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from clew.autograd.algebra import ARRAY, TENSOR
+from clew.autograd.anomaly import detect_anomaly, set_detect_anomaly
+from clew.autograd.engine import run_backward
+from clew.autograd.modes import (
+    enable_grad,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+    state,
+)
+from clew.errors import NoGradientPathError, NonScalarBackwardError
+from clew.tensor import Tensor
+
+Tensors = Tensor | Sequence[Tensor]
+
+
+def backward(
+    tensors: Tensors,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
+    """Accumulate the gradients of `tensors` into the ``grad`` of the leaves they depend on.
+
+    Args:
+        tensors: what to differentiate: a tensor or a sequence of them.
+        grad_tensors: the gradient of each; None for a tensor of one element means one.
+        retain_graph: keep the saved values, so that backward can run again. Default: the value of
+            `create_graph`.
+        create_graph: record the computation of the gradients, for higher derivatives.
+        grad_variables: the old name of `grad_tensors`.
+        inputs: accumulate only into these leaves (and non-leaves).
+
+    Raises:
+        RuntimeError: a tensor requires no grad; a gradient is missing or has another shape; the
+            graph's saved values are gone or were changed (see docs/errors.md).
+    """
+    if grad_variables is not None:
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
+                "`backward()`. Please only use `grad_tensors`."
+            )
+        grad_tensors = grad_variables
+    edges = None
+    if inputs is not None:
+        given = (inputs,) if _is_single(inputs) else tuple(inputs)
+        if not given:
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+        edges = [_input_edge(x, i, accumulate=True) for i, x in enumerate(given)]
+    if create_graph:
+        _warn_reference_cycle()
+    roots = _as_tuple(tensors)
+    gradients = _gradients(roots, grad_tensors)
+    keep = create_graph if retain_graph is None else retain_graph
+    _run(roots, gradients, keep, create_graph, accumulate=True, edges=edges)
+
+
+def grad(
+    outputs: Tensors,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of `outputs` with respect to `inputs`, without touching any ``grad``.
+
+    Args:
+        outputs: what to differentiate.
+        inputs: with respect to what: tensors, or graph edges.
+        grad_outputs: the gradient of each output; None for one element means one.
+        retain_graph: keep the saved values. Default: the value of `create_graph`.
+        create_graph: record the computation, for higher derivatives.
+        only_inputs: always true; the argument is PyTorch's and deprecated.
+        allow_unused: give None for an input that the outputs do not depend on.
+        is_grads_batched: `grad_outputs` has a leading batch dimension; run once for each entry.
+        materialize_grads: give zeros instead of None.
+
+    Returns:
+        One gradient for each input.
+
+    Raises:
+        RuntimeError: as `backward`, and for an unused input without `allow_unused`.
+    """
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+            "allow_unused=False."
+        )
+    if allow_unused is None:
+        allow_unused = materialize_grads
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To "
+            "accumulate gradient for other parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
+    roots = _as_tuple(outputs)
+    wanted = (inputs,) if _is_single(inputs) else tuple(inputs)
+    keep = create_graph if retain_graph is None else retain_graph
+    if is_grads_batched:
+        return _batched(roots, wanted, grad_outputs, keep, create_graph, allow_unused)
+    gradients = _gradients(roots, grad_outputs)
+    edges = [_input_edge(x, i, accumulate=False) for i, x in enumerate(wanted)]
+    found = _run(roots, gradients, keep, create_graph, accumulate=False, edges=edges)
+    return tuple(_or_unused(g, x, allow_unused, materialize_grads) for g, x in zip(found, wanted))
+
+
+def _batched(
+    roots: tuple[Any, ...],
+    wanted: tuple[Any, ...],
+    grad_outputs: Any,
+    keep: bool,
+    create_graph: bool,
+    allow_unused: bool,
+) -> tuple[Any, ...]:
+    """`grad` for each entry of a leading batch dimension, stacked."""
+    import clew
+
+    batch = _as_tuple(grad_outputs)
+    sizes = {g.shape[0] for g in batch if g is not None}
+    rows = []
+    for i in range(next(iter(sizes))):
+        row = tuple(None if g is None else g[i] for g in batch)
+        last = i == next(iter(sizes)) - 1
+        rows.append(
+            grad(roots, wanted, row, keep or not last, create_graph, allow_unused=allow_unused)
+        )
+    return tuple(
+        None if parts[0] is None else clew.stack(parts)  # type: ignore[attr-defined]
+        for parts in zip(*rows)
+    )
+
+
+def _or_unused(found: Any, x: Any, allow_unused: bool, materialize: bool) -> Any:
+    if found is not None:
+        return found
+    if materialize:
+        return Tensor._from_array(np.zeros_like(x._array))
+    if not allow_unused:
+        raise RuntimeError(
+            "One of the differentiated Tensors appears to not have been used in the graph. Set "
+            "allow_unused=True if this is the desired behavior."
+        )
+    return None
+
+
+def _run(
+    roots: tuple[Any, ...],
+    gradients: list[tuple[Any, bool]],
+    keep: bool,
+    create_graph: bool,
+    *,
+    accumulate: bool,
+    edges: Any,
+) -> list[Any]:
+    algebra: Any = TENSOR if create_graph else ARRAY
+    start = []
+    for i, (root, (gradient, owned)) in enumerate(zip(roots, gradients)):
+        edge = _root_edge(root)
+        if edge[0] is None:
+            raise NoGradientPathError(i, root)
+        value = gradient if create_graph else gradient._array
+        start.append((edge, value, owned))
+    with set_grad_enabled(create_graph):
+        found = run_backward(start, algebra, keep_graph=keep, accumulate=accumulate, inputs=edges)
+    return [algebra.wrap(g) for g in found]
+
+
+def _root_edge(root: Any) -> Any:
+    from clew.autograd.graph import GradientEdge
+
+    if isinstance(root, GradientEdge):
+        return (root.node, root.output_nr)
+    return root._gradient_edge()
+
+
+def _input_edge(x: Any, position: int, *, accumulate: bool) -> Any:
+    from clew.autograd.graph import GradientEdge
+
+    if isinstance(x, GradientEdge):
+        return (x.node, x.output_nr)
+    if not isinstance(x, Tensor):
+        raise TypeError(
+            f"expected Tensor or GradientEdge as input {position}, but got {type(x).__name__}"
+        )
+    edge = x._gradient_edge()
+    if edge[0] is None:
+        raise RuntimeError("One of the differentiated Tensors does not require grad")
+    if accumulate and x._edge is not None:
+        x.retain_grad()
+    return edge
+
+
+def _is_single(value: Any) -> bool:
+    from clew.autograd.graph import GradientEdge
+
+    return isinstance(value, (Tensor, GradientEdge))
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return (value,) if value is None or _is_single(value) else tuple(value)
+
+
+def _gradients(roots: tuple[Any, ...], given: Any) -> list[tuple[Any, bool]]:
+    """(gradient, whether it is the engine's own) of each root."""
+    values = _as_tuple(given) if given is not None else (None,) * len(roots)
+    if len(values) != len(roots):
+        raise RuntimeError(f"got {len(roots)} tensors and {len(values)} gradients")
+    return [_gradient_of(root, value, i) for i, (root, value) in enumerate(zip(roots, values))]
+
+
+def _gradient_of(root: Any, value: Any, position: int) -> tuple[Any, bool]:
+    shape, dtype = _meta_of(root)
+    if value is None:
+        if not isinstance(root, Tensor):
+            return Tensor._from_array(np.ones(shape, dtype)), True
+        if root._gradient_edge()[0] is None:
+            return Tensor._from_array(np.ones(shape, dtype)), True  # _run names the reason
+        if root._array.size != 1:
+            raise NonScalarBackwardError(root)
+        if dtype.kind not in "fV":
+            from clew.dtypes import of_numpy
+
+            raise RuntimeError(
+                f"grad can be implicitly created only for real scalar outputs but got "
+                f"{of_numpy(dtype)!r}"
+            )
+        return Tensor._from_array(np.ones(shape, dtype)), True
+    if not isinstance(value, Tensor):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(value).__name__}")
+    if value._array.shape != shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{position}] has a shape of {value.shape} and "
+            f"output[{position}] has a shape of torch.Size({list(shape)})."
+        )
+    if (value._array.dtype.kind == "c") != (dtype.kind == "c"):
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same "
+            f"dtype. Mismatch in dtype: grad_output[{position}] has a dtype of {value.dtype} and "
+            f"output[{position}] has a dtype of {root.dtype}."
+        )
+    return value, False
+
+
+def _meta_of(root: Any) -> Any:
+    if isinstance(root, Tensor):
+        return root._array.shape, root._array.dtype
+    return root.node.meta(root.output_nr)
+
+
+_warned: set[str] = set()
+
+
+def _warn_reference_cycle() -> None:
+    from clew.config import switches
+
+    if "cycle" in _warned and not switches.warn_always:
+        return
+    _warned.add("cycle")
+    warnings.warn(
+        "Using backward() with create_graph=True will create a reference cycle between the "
+        "parameter and its gradient which can cause a memory leak. We recommend using "
+        "autograd.grad when creating the graph to avoid this. If you have to use this function, "
+        "make sure to reset the .grad fields of your parameters to None after use to break the "
+        "cycle and avoid the leak.",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+__all__ = [
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "grad",
+    "inference_mode",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+    "state",
+]

@@ -1,0 +1,104 @@
+"""Call the hooks of tensors and nodes.  Layer 3; see ``NodeHooks`` for their kinds.
+
+Note [Hook order]
+    Hooks of the tensors that a node produced, then what retains their gradient, then the node's
+    pre-hooks, then the node, then its post-hooks.  A leaf's hooks stand on the leaf and run before
+    its gradient is accumulated; its post-accumulate hooks run after.
+
+Hooks see Tensors.  A gradient that a hook has seen is no longer the engine's own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clew.autograd.node import AccumulateGrad, Node
+
+
+def call_tensor_hooks(node: Node, grads: list[Any], algebra: Any) -> bool:
+    """Run the hooks of the tensors behind `grads`, in place; whether any ran."""
+    if isinstance(node, AccumulateGrad):
+        meta = node.variable._meta
+        tables = {0: meta.hooks} if meta is not None and meta.hooks else {}
+        retain: dict[int, Any] = {}
+    elif node.hooks is not None:
+        tables, retain = node.hooks.tensor, node.hooks.retain
+    else:
+        return False
+    ran = False
+    for output_nr, hooks in tables.items():
+        for hook in list(hooks.values()):
+            if grads[output_nr] is None:
+                continue
+            ran = True
+            given = algebra.wrap(grads[output_nr])
+            returned = hook(given)
+            if returned is None:
+                grads[output_nr] = algebra.unwrap(given)
+            else:
+                grads[output_nr] = _checked(returned, given, hook, algebra)
+    for output_nr, keep in list(retain.items()):
+        if grads[output_nr] is not None:
+            ran = True
+            keep(algebra.wrap(grads[output_nr]))
+    return ran
+
+
+def _checked(returned: Any, given: Any, hook: Any, algebra: Any) -> Any:
+    """What a tensor hook returned, if it can stand in for the gradient."""
+    name = getattr(hook, "__name__", type(hook).__name__)
+    if not algebra.is_tensor(returned):
+        raise TypeError(
+            f"hook '{name}' has changed the type of value (was {type(given).__name__} got "
+            f"{type(returned).__name__})"
+        )
+    if returned.shape != given.shape:
+        raise RuntimeError(f"hook '{name}' has changed the size of value")
+    if returned.dtype is not given.dtype:
+        raise RuntimeError(
+            f"hook '{name}' has changed the type of value (was {given.type()} got "
+            f"{returned.type()})"
+        )
+    return algebra.unwrap(returned)
+
+
+def call_before(node: Node, grads: list[Any], algebra: Any) -> None:
+    """Run the node's pre-hooks on its incoming gradients, in place."""
+    assert node.hooks is not None
+    for hook in list(node.hooks.before.values()):
+        given = tuple(algebra.wrap(g) for g in grads)
+        returned = hook(given)
+        if returned is not None:
+            grads[:] = _unwrapped(returned, given, hook, algebra)
+
+
+def call_after(node: Node, results: Any, grads: list[Any], algebra: Any) -> list[Any]:
+    """Run the node's post-hooks; what they make of its results."""
+    assert node.hooks is not None
+    given = tuple(algebra.wrap(g) for g in results)
+    incoming = tuple(algebra.wrap(g) for g in grads)
+    for hook in list(node.hooks.after.values()):
+        returned = hook(given, incoming)
+        if returned is not None:
+            _unwrapped(returned, given, hook, algebra)
+            given = returned if isinstance(returned, tuple) else (returned,)
+    return [algebra.unwrap(g) for g in given]
+
+
+def _unwrapped(returned: Any, given: tuple[Any, ...], hook: Any, algebra: Any) -> list[Any]:
+    values = returned if isinstance(returned, (tuple, list)) else (returned,)
+    if len(values) != len(given):
+        name = getattr(hook, "__name__", type(hook).__name__)
+        raise RuntimeError(
+            f"hook '{name}' has returned an incorrect number of values (got {len(values)}, but "
+            f"expected {len(given)})"
+        )
+    return [algebra.unwrap(v) for v in values]
+
+
+def call_post_accumulate(variable: Any) -> None:
+    """Run the hooks that wait for a leaf's accumulated gradient."""
+    meta = variable._meta
+    if meta is not None and meta.post_accumulate:
+        for hook in list(meta.post_accumulate.values()):
+            hook(variable)

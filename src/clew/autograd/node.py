@@ -1,0 +1,272 @@
+"""The nodes of the graph: plain data, and how each kind turns gradients into gradients.
+
+Layer 3: imports ops and saved values; knows tensors only by their attributes.
+
+Note [No cycles]
+    A node points to the nodes of its inputs, never to its outputs, and a saved output is an alias
+    without an edge.  A leaf holds its `AccumulateGrad` weakly, the node holds the leaf.  So
+    dropping the last tensor of a graph frees it at once, without the garbage collector.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from clew.autograd.handles import Hooks, RemovableHandle, add_hook
+from clew.autograd.saved import Freed, PackedTensor, SavedTensor, SavedTuple
+from clew.op import Op
+from clew.plan import DTYPES, INPUT, INPUTS, OUTPUT, SHAPE, SHAPES, Plan
+
+next_sequence_nr = itertools.count().__next__
+"""Nodes are numbered as they are made; the engine runs the highest ready number first."""
+
+FIRST = 2**64 - 1
+"""The sequence number of `AccumulateGrad`: it runs as soon as it is ready."""
+
+Edge = tuple["Node", int]
+Meta = tuple[tuple[int, ...], Any]
+
+
+class NodeHooks:
+    """The hooks of a node, made when the first one is registered.
+
+    Attributes:
+        tensor: hooks of the tensors that the node produced, by output number.
+        retain: what stores a retained gradient, by output number; runs after `tensor`.
+        before: hooks on the node's incoming gradients.
+        after: hooks on what the node returned.
+    """
+
+    __slots__ = ("after", "before", "retain", "tensor")
+
+    def __init__(self) -> None:
+        self.tensor: dict[int, Hooks] = {}
+        self.retain: dict[int, Callable[[Any], None]] = {}
+        self.before: Hooks = OrderedDict()
+        self.after: Hooks = OrderedDict()
+
+
+class Node:
+    """A node of the graph.
+
+    Attributes:
+        edges: for each input, (node, output number) that its gradient goes to, or (None, 0).
+        metas: (shape, NumPy dtype) of each output, which incoming gradients must have.
+        seq: the number that orders nodes by when they were made.
+        site: the user's line that made it.
+        hooks: its hooks, or None.
+    """
+
+    __slots__ = ("edges", "hooks", "info", "metas", "seq", "site", "__weakref__")
+
+    edges: tuple[tuple[Any, int], ...]
+    metas: tuple[Meta | None, ...]
+    seq: int
+    site: Any
+    hooks: NodeHooks | None
+    info: dict[str, Any] | None
+
+    def name(self) -> str:
+        """PyTorch's name of this kind of node."""
+        return type(self).__name__
+
+    def short_name(self) -> str:
+        """The name as PyTorch's messages print it: ``Exp`` of ``ExpBackward0``."""
+        return self.name().rstrip("0123456789").removesuffix("Backward")
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """The edges, as PyTorch shows them."""
+        return self.edges
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """A dict for whoever wants to note something on this node."""
+        if self.info is None:
+            self.info = {}
+        return self.info
+
+    def _sequence_nr(self) -> int:
+        return self.seq
+
+    def _hooks(self) -> NodeHooks:
+        if self.hooks is None:
+            self.hooks = NodeHooks()
+        return self.hooks
+
+    def register_hook(self, fn: Callable[[Any, Any], Any]) -> RemovableHandle:
+        """Call ``fn(grad_inputs, grad_outputs)`` after the node ran; it may return new grad_inputs."""
+        return add_hook(self._hooks().after, fn)
+
+    def register_prehook(self, fn: Callable[[Any], Any]) -> RemovableHandle:
+        """Call ``fn(grad_outputs)`` before the node runs; it may return new grad_outputs."""
+        return add_hook(self._hooks().before, fn)
+
+    def meta(self, output_nr: int) -> Meta | None:
+        """Shape and dtype that the gradient of this output must have."""
+        return self.metas[output_nr]
+
+    def run(self, grads: list[Any], algebra: Any, need: Sequence[bool] | None) -> Sequence[Any]:
+        """One gradient (or None) for each edge; `need` says which are wanted (None: all)."""
+        raise NotImplementedError
+
+    def release(self, freed: Freed) -> None:
+        """Let go of the saved values."""
+
+    def saved_tensors(self) -> list[tuple[str, SavedTensor | PackedTensor]]:
+        """(name, saved tensor) of all that the node keeps now."""
+        return []
+
+
+class OpNode(Node):
+    """The node of an op.  Each op has a subclass of its own, which gives it PyTorch's name."""
+
+    __slots__ = ("attrs", "plan", "saved")
+
+    op: Op
+
+    def __init__(
+        self,
+        plan: Plan,
+        edges: tuple[tuple[Any, int], ...],
+        saved: Any,
+        attrs: dict[str, Any],
+        metas: tuple[Meta | None, ...],
+        site: Any,
+    ) -> None:
+        self.plan = plan
+        self.edges = edges
+        self.saved = saved
+        self.attrs = attrs
+        self.metas = metas
+        self.site = site
+        self.seq = next_sequence_nr()
+        self.hooks = None
+        self.info = None
+
+    def run(self, grads: list[Any], algebra: Any, need: Sequence[bool] | None) -> Sequence[Any]:
+        saved = self.saved
+        if saved.__class__ is Freed:
+            saved.raise_for(self)
+        values = [algebra.unpack(v, self) if v.__class__ in _TENSOR_LIKE else v for v in saved]
+        results: list[Any] = [None] * len(self.edges)
+        mask = self.plan.mask
+        grad = grads[0]
+        for rule, inputs, arguments in self.plan.calls:
+            if need is not None and not any(need[i] for i in inputs):
+                continue
+            incoming = grads if rule.all_grads else grad
+            if incoming is None:
+                continue
+            attrs = {name: self.attrs[name] for name in rule.attrs}
+            if not rule.joint:
+                results[inputs[0]] = algebra.call(
+                    rule.function, incoming, [values[i] for i in arguments], attrs
+                )
+                continue
+            attrs["need"] = [bool(mask >> i & 1) and (need is None or need[i]) for i in inputs]
+            parts = algebra.call(rule.function, incoming, [values[i] for i in arguments], attrs)
+            for i, part in zip(inputs, parts):
+                results[i] = part
+        return results
+
+    def release(self, freed: Freed) -> None:
+        if self.plan.holds_tensors:
+            self.saved = freed
+
+    def saved_tensors(self) -> list[tuple[str, SavedTensor | PackedTensor]]:
+        """(name, saved tensor) of all that the node keeps now."""
+        if isinstance(self.saved, Freed):
+            return []
+        found = []
+        for value, save in zip(self.saved, self.plan.saves):
+            parts = value.items if isinstance(value, SavedTuple) else (value,)
+            found += [(saved_name(save), p) for p in parts if isinstance(p, _SAVED)]
+        return found
+
+    def edge_of_saved(self, saved: SavedTensor) -> Node | None:
+        """The node that had made a saved input, when it was saved."""
+        for value, save in zip(self.saved, self.plan.saves):
+            if value is saved and save.kind == INPUT:
+                node: Node | None = self.edges[save.index][0]
+                return node
+        return None
+
+    def __getattr__(self, name: str) -> Any:
+        """``_saved_self``, ``_saved_result``, ``_saved_dim``, ``_raw_saved_self``, ..."""
+        if name.startswith("_saved_"):
+            return self._saved_value(name, name.removeprefix("_saved_"), raw=False)
+        if name.startswith("_raw_saved_"):
+            return self._saved_value(name, name.removeprefix("_raw_saved_"), raw=True)
+        raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
+
+    def _saved_value(self, attribute: str, name: str, *, raw: bool) -> Any:
+        for position, save in enumerate(self.plan.saves):
+            if name != saved_name(save):
+                continue
+            if self.saved.__class__ is Freed:
+                self.saved.raise_for(self)
+            value = self.saved[position]
+            return value if raw or value.__class__ not in _TENSOR_LIKE else value.unpack(self)
+        if not raw and name in self.attrs:
+            return self.attrs[name]
+        raise AttributeError(f"'{self.name()}' object has no attribute '{attribute}'")
+
+    def __dir__(self) -> list[str]:
+        saves = [f"_saved_{saved_name(s)}" for s in self.plan.saves]
+        raw = [
+            f"_raw_saved_{saved_name(s)}"
+            for s in self.plan.saves
+            if s.kind in (INPUT, OUTPUT, INPUTS)
+        ]
+        attrs = [f"_saved_{name}" for name in self.attrs]
+        return sorted({*super().__dir__(), *saves, *raw, *attrs})
+
+
+_SAVED = (SavedTensor, PackedTensor)
+_TENSOR_LIKE = frozenset({SavedTensor, PackedTensor, SavedTuple})
+
+
+def saved_name(save: Any) -> str:
+    """PyTorch's name of a saved value: sizes of ``self`` are ``self_sym_sizes``."""
+    name: str = save.name
+    if save.kind in (SHAPE, SHAPES):
+        return name.removesuffix("_shape") + ("_sym_sizes" if save.kind == SHAPE else "_sizes")
+    if save.kind == DTYPES:
+        return name.removesuffix("_dtype") + "_scalar_types"
+    return name
+
+
+def node_class(op: Op) -> type[OpNode]:
+    """The class of an op's nodes, made when the first one is recorded."""
+    if op.node_class is None:
+        op.node_class = type(op.node_name, (OpNode,), {"__slots__": (), "op": op})
+    found: type[OpNode] = op.node_class
+    return found
+
+
+class AccumulateGrad(Node):
+    """The node of a leaf: adds what arrives into the leaf's ``grad``."""
+
+    __slots__ = ("lock", "variable")
+
+    def __init__(self, variable: Any) -> None:
+        self.variable = variable
+        self.lock = threading.Lock()
+        self.edges = ()
+        self.metas = ()
+        self.seq = FIRST
+        self.site = None
+        self.hooks = None
+        self.info = None
+
+    def meta(self, output_nr: int) -> Meta | None:
+        array = self.variable._array
+        return (array.shape, array.dtype)
+
+    def run(self, grads: list[Any], algebra: Any, need: Sequence[bool] | None) -> Sequence[Any]:
+        raise TypeError("AccumulateGrad is run by the engine, which knows who owns the gradient")

@@ -1,0 +1,248 @@
+"""Views and in-place writes: keep the history of a base and of its views right.
+
+Layer 3: knows tensors only by their attributes.
+
+Note [Views]
+    A differentiable view remembers its base (never another view) and the version at which its
+    own edge was made.  A write through the view or through the base raises the shared version.
+    When the edge of a view is next asked for and the version has moved on, the edge is made anew:
+    an `AsStridedBackward0` that reads the view's geometry from the base's new history.
+
+Note [Rewriting history]
+    A write to a view is a write to part of its base.  `CopySlices` becomes the base's node: it
+    splits the incoming gradient into the part outside the view, which goes on to the base's old
+    history, and the part inside, which goes through the operation that wrote.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any
+
+from clew.autograd.modes import state
+from clew.autograd.node import FIRST, AccumulateGrad, Meta, Node, next_sequence_nr, node_class
+from clew.autograd.saved import Freed
+from clew.errors import InferenceTensorError, LeafModifiedError, ViewModifiedError
+from clew.op import REGISTRY
+from clew.plan import plan_for
+from clew.site import here
+from clew.storage import Geometry, geometry
+
+NO_EDGE: tuple[None, int] = (None, 0)
+
+
+class Creation(Enum):
+    """How a view came to be, which decides whether it may be written to."""
+
+    NORMAL = 0
+    MULTI_OUTPUT = 1
+    NO_GRAD = 2
+    INFERENCE = 3
+    CUSTOM_FUNCTION = 4
+
+
+class TensorMeta:
+    """What only some tensors need: views, hooks, names.  Made when first needed.
+
+    Attributes:
+        base: the tensor that this one is a differentiable view of.
+        creation: how the view was made.
+        view_version: the version at which the view's edge was made.
+        accumulator: a weak reference to the leaf's `AccumulateGrad`.
+        hooks: hooks of a leaf.
+        post_accumulate: hooks to run after a leaf's gradient was accumulated.
+        retains_grad: whether a non-leaf keeps its gradient.
+        site: the line that made a leaf that requires grad.
+        cut: what cut this tensor from a graph, and where: ("detach", site).
+        inference: made in inference mode.
+        name: a name given by the user.
+    """
+
+    __slots__ = (
+        "accumulator", "base", "creation", "cut", "hooks", "inference", "name",
+        "post_accumulate", "retains_grad", "site", "view_version",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.base: Any = None
+        self.creation = Creation.NORMAL
+        self.view_version = 0
+        self.accumulator: Any = None
+        self.hooks: Any = None
+        self.post_accumulate: Any = None
+        self.retains_grad = False
+        self.site: Any = None
+        self.cut: Any = None
+        self.inference = False
+        self.name: str | None = None
+
+
+def accumulator(tensor: Any) -> AccumulateGrad:
+    """The one `AccumulateGrad` of a leaf, which lives as long as a graph leads to it."""
+    meta = tensor._ensure_meta()
+    node: AccumulateGrad | None = meta.accumulator() if meta.accumulator is not None else None
+    if node is None:
+        node = AccumulateGrad(tensor)
+        meta.accumulator = weakref.ref(node)
+    return node
+
+
+def refresh(tensor: Any) -> None:
+    """Make the edge of a view anew if its base was written to; see Note [Views]."""
+    meta = tensor._meta
+    base = meta.base
+    if tensor._edge is None and not base.requires_grad:
+        return
+    node = _as_strided_node(tensor, base)
+    move_retained(tensor, node)
+    tensor._edge = (node, 0)
+    tensor._requires_grad = True
+    meta.view_version = tensor._counter.value
+
+
+def _as_strided_node(view: Any, base: Any) -> Node:
+    op = REGISTRY["as_strided"]
+    size, stride, offset = geometry(view._array)
+    attrs = {
+        "size": size, "stride": stride, "storage_offset": offset, "base": geometry(base._array),
+    }  # fmt: skip
+    metas = ((view._array.shape, view._array.dtype),)
+    return node_class(op)(
+        plan_for(op, 1, 1), (base._gradient_edge(),), (), attrs, metas, view._counter.writer
+    )
+
+
+def move_retained(tensor: Any, node: Node) -> None:
+    """`retain_grad` follows the tensor to the node that makes it now."""
+    if tensor._meta is None or not tensor._meta.retains_grad or tensor._edge is None:
+        return
+    old, output_nr = tensor._edge
+    if old.hooks is not None:
+        keep = old.hooks.retain.pop(output_nr, None)
+        if keep is not None:
+            node._hooks().retain[0] = keep
+
+
+def check_inplace(tensor: Any, name: str, records: bool) -> None:
+    """Refuse an in-place write that autograd cannot follow, before anything is changed.
+
+    Args:
+        tensor: what will be written to.
+        name: the operation, for messages.
+        records: whether the write will be recorded (some operand requires grad, and grad mode).
+    """
+    meta = tensor._meta
+    if meta is not None and meta.inference and not state.inference:
+        raise InferenceTensorError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed."
+            "You can make a clone to get a normal tensor before doing inplace update."
+            "See https://github.com/pytorch/rfcs/pull/17 for more details.",
+            tensor,
+            "write to x.clone(), or do the write inside inference_mode",
+        )
+    if not records:
+        return
+    if meta is not None and meta.base is not None:
+        _check_view(tensor, meta, name)
+    elif tensor._edge is None and tensor._requires_grad:
+        raise LeafModifiedError(tensor, name, view=False)
+
+
+def _check_view(tensor: Any, meta: TensorMeta, name: str) -> None:
+    base = meta.base
+    if meta.creation is not Creation.NORMAL:
+        raise _view_error(tensor, meta)
+    if base._edge is None and base._requires_grad:
+        raise LeafModifiedError(tensor, name, view=True)
+
+
+def _view_error(tensor: Any, meta: TensorMeta) -> ViewModifiedError:
+    edge = tensor._gradient_edge()
+    if edge[0] is not None and edge[0].seq != FIRST:
+        prefix = (
+            f"Output {edge[1]} of {edge[0].short_name()} is a view and is being modified inplace. "
+        )
+    else:
+        prefix = "A view is being modified inplace. "
+    prefix += "This view"
+    if meta.creation is Creation.MULTI_OUTPUT:
+        text = (
+            f"{prefix} is the output of a function that returns multiple views. Such functions do "
+            "not allow the output views to be modified inplace. You should replace the inplace "
+            "operation by an out-of-place one."
+        )
+        return ViewModifiedError(
+            text, tensor, "index the tensor (x[0]) instead of splitting it, or use x = x + 1"
+        )
+    if meta.creation is Creation.CUSTOM_FUNCTION:
+        text = (
+            f"{prefix} was created inside a custom Function (or because an input was returned "
+            "as-is) and the autograd logic to handle view+inplace would override the custom "
+            "backward associated with the custom Function, leading to incorrect gradients. This "
+            "behavior is forbidden. You can fix this by cloning the output of the custom Function."
+        )
+        return ViewModifiedError(text, tensor, "clone the output of the custom Function")
+    where = "no_grad" if meta.creation is Creation.NO_GRAD else "inference_mode"
+    text = (
+        f"A view was created in {where} mode and is being modified inplace with grad mode "
+        "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. You can "
+        f"clarify your code by moving both the view and the inplace either both inside the "
+        f"{where} block (if you don't want the inplace to be tracked) or both outside (if you want "
+        "the inplace to be tracked)."
+    )
+    return ViewModifiedError(text, tensor, f"make the view outside {where}, or write inside it")
+
+
+def rebase(tensor: Any, node: Node) -> None:
+    """Record that `node` wrote `tensor` in place; see Note [Rewriting history]."""
+    meta = tensor._meta
+    if meta is None or meta.base is None:
+        move_retained(tensor, node)
+        tensor._edge = (node, 0)
+        tensor._requires_grad = True
+        return
+    base = meta.base
+    copy = CopySlices(base, tensor, node)
+    move_retained(base, copy)
+    base._edge = (copy, 0)
+    base._requires_grad = True
+    refresh(tensor)
+
+
+class CopySlices(Node):
+    """The node of a base after a write to one of its views; see Note [Rewriting history]."""
+
+    __slots__ = ("base", "fn", "view")
+
+    def __init__(self, base: Any, view: Any, fn: Node) -> None:
+        self.fn = fn
+        self.base: Geometry = geometry(base._array)
+        self.view: Geometry = geometry(view._array)
+        self.edges = (base._gradient_edge(), *fn.edges[1:])
+        self.metas = ((base._array.shape, base._array.dtype),)
+        self.seq = next_sequence_nr()
+        self.site = here()
+        self.hooks = None
+        self.info = None
+
+    def run(self, grads: list[Any], algebra: Any, need: Sequence[bool] | None) -> Sequence[Any]:
+        grad = grads[0]
+        if grad is None:
+            return [None] * len(self.edges)
+        F = algebra.namespace
+        part = F.take_strided(grad, view=self.view, base=self.base)
+        results = list(self.fn.run([part], algebra, need))
+        inside = results[0]
+        meta: Meta = (self.view.size, self.metas[0][1])  # type: ignore[index]
+        if inside is not None:
+            inside = algebra.fit(inside, meta, self.fn, 0)
+        results[0] = F.put_strided(grad, inside, view=self.view, base=self.base)
+        return results
+
+    def release(self, freed: Freed) -> None:
+        self.fn.release(freed)
+
+    def saved_tensors(self) -> Any:
+        return self.fn.saved_tensors()

@@ -1,0 +1,333 @@
+"""The one door that every op passes: promote, run, save, link, tell the observers.
+
+Layer 4.  `apply` computes a new tensor, `apply_inplace` writes into one.  Everything that an op
+does comes from its declaration (see ``op.py``); here is only the order in which it happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from clew import dtypes, storage
+from clew.autograd import anomaly
+from clew.autograd.modes import state
+from clew.autograd.node import OpNode, node_class
+from clew.autograd.saved import SavedTensor, SavedTuple, hook_stack, save_input, save_output
+from clew.autograd.views import NO_EDGE, Creation, check_inplace, rebase
+from clew.errors import InferenceTensorError
+from clew.observers import observers
+from clew.op import NO_ATTRS, Namespace, Op
+from clew.plan import DTYPE, INPUT, INPUTS, OUTPUT, SHAPE, SHAPES, Plan, plan_for
+from clew.promotion import RULES
+from clew.quiet import quietly
+from clew.site import here
+from clew.storage import VersionCounter
+from clew.tensor import Tensor
+
+_new = object.__new__
+
+
+def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> Any:
+    """Run `op` on tensors (and numbers) and record it if anything requires grad.
+
+    Returns:
+        A Tensor, or a tuple of them for an op of several outputs.
+    """
+    arrays: list[Any] = []
+    mask, bit = 0, 1
+    for x in inputs:
+        if isinstance(x, Tensor):
+            arrays.append(x._array)
+            if x._requires_grad or (x._meta is not None and x.requires_grad):
+                mask |= bit
+        else:
+            arrays.append(x if x.__class__ in _PLAIN else _operand(op, x))
+        bit <<= 1
+    if op.promote is not None:
+        arrays = RULES[op.promote](arrays)
+    result = quietly(op.forward, *arrays, **attrs)
+    if result.__class__ is tuple:
+        return _many(op, inputs, attrs, mask, result)
+    if result.__class__ is not np.ndarray:
+        result = np.asarray(result)
+    out = _new(Tensor)
+    out._array = result
+    out._grad = None
+    out._meta = None
+    out._edge = None
+    out._requires_grad = False
+    if op.view:
+        source = inputs[0]
+        out._counter = source._counter
+        _mark_view(out, source, Creation.NORMAL)
+    else:
+        out._counter = VersionCounter()
+    node = None
+    if mask and state.grad_enabled and op.rules and result.dtype.kind in "fcV":
+        node = _record(op, inputs, attrs, mask, (out,))
+        if node is not None:
+            out._edge = (node, 0)
+            out._requires_grad = True
+    if state.inference:
+        _mark_inference(op, inputs, out)
+    if observers:
+        for observer in observers:
+            observer.on_op(op, tuple(inputs), (out,), node)
+    return out
+
+
+def _many(
+    op: Op, inputs: Sequence[Any], attrs: dict[str, Any], mask: int, results: tuple[Any, ...]
+) -> tuple[Tensor, ...]:
+    """The rest of `apply` for an op of several outputs."""
+    outs = []
+    for result in results:
+        out = _new(Tensor)
+        out._array = result if result.__class__ is np.ndarray else np.asarray(result)
+        out._grad = out._meta = out._edge = None
+        out._requires_grad = False
+        if op.view:
+            out._counter = inputs[0]._counter
+            _mark_view(out, inputs[0], Creation.MULTI_OUTPUT)
+        else:
+            out._counter = VersionCounter()
+        if state.inference:
+            _mark_inference(op, inputs, out)
+        outs.append(out)
+    node = None
+    if mask and state.grad_enabled and op.rules:
+        node = _record(op, inputs, attrs, mask, outs)
+        if node is not None:
+            for nr, out in enumerate(outs):
+                if nr not in op.no_grad_outputs and out._array.dtype.kind in "fcV":
+                    out._edge = (node, nr)
+                    out._requires_grad = True
+    if observers:
+        for observer in observers:
+            observer.on_op(op, tuple(inputs), tuple(outs), node)
+    return tuple(outs)
+
+
+def apply_inplace(
+    op: Op, target: Tensor, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS
+) -> Tensor:
+    """Run `op` on ``(target, *inputs)`` and write the result into `target`.
+
+    Raises:
+        RuntimeError: autograd cannot follow the write, the result does not fit the target's shape
+            or type, or the target names one memory location more than once.
+    """
+    name = op.name + "_"
+    operands = (target, *inputs)
+    arrays: list[Any] = []
+    mask, bit = 0, 1
+    for x in operands:
+        if isinstance(x, Tensor):
+            arrays.append(x._array)
+            if x.requires_grad:
+                mask |= bit
+        else:
+            arrays.append(x if x.__class__ in _PLAIN else _operand(op, x))
+        bit <<= 1
+    records = bool(mask) and state.grad_enabled
+    check_inplace(target, name, records)
+    array = target._array
+    if storage.overlaps_itself(array):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a "
+            "single memory location. Please clone() the tensor before performing the operation."
+        )
+    if op.promote is not None:
+        arrays = RULES[op.promote](arrays)
+    result = quietly(op.forward, *arrays, **attrs)
+    _check_fit(result, array)
+    plan = plan_for(op, mask, len(operands)) if records and op.rules else None
+    if plan is not None and plan.saves_first_input:
+        # The rule wants the value from before the write.
+        before = Tensor._from_array(array.copy())
+        operands = (before, *inputs)
+    array[...] = result
+    target._counter.bump(name)
+    node = None
+    if plan is not None:
+        edges = tuple(_edge(x) for x in (target, *inputs))
+        node = _record(op, operands, attrs, mask, (target,), edges)
+        if node is not None:
+            rebase(target, node)
+    if observers:
+        for observer in observers:
+            observer.on_inplace(op, target, node)
+    return target
+
+
+def _record(
+    op: Op,
+    inputs: Sequence[Any],
+    attrs: dict[str, Any],
+    mask: int,
+    outs: Sequence[Tensor],
+    edges: tuple[Any, ...] | None = None,
+) -> OpNode | None:
+    """Make the node of a call; None if no input that requires grad has a rule."""
+    plan = plan_for(op, mask, len(inputs))
+    if not plan.calls:
+        return None
+    if edges is None:
+        edges = tuple([_edge(x) for x in inputs])
+    metas = tuple([(out._array.shape, out._array.dtype) for out in outs])
+    saved = _save(plan, inputs, outs) if plan.saves else ()
+    node = node_class(op)(plan, edges, saved, attrs, metas, here())
+    if anomaly.state.enabled:
+        anomaly.note_traceback(node)
+    return node
+
+
+def _edge(x: Any) -> Any:
+    if isinstance(x, Tensor):
+        if x._meta is None and x._edge is not None:
+            return x._edge
+        return x._gradient_edge()
+    return NO_EDGE
+
+
+def _save(plan: Plan, inputs: Sequence[Any], outs: Sequence[Tensor]) -> tuple[Any, ...]:
+    """The values that the plan names; see Note [Save contract]."""
+    saved: list[Any] = []
+    for kind, index, _ in plan.saves:
+        if kind == INPUT:
+            saved.append(_save_one(inputs[index]))
+        elif kind == OUTPUT:
+            saved.append(save_output(outs[index]._alias(), index))
+        elif kind == SHAPE:
+            x = inputs[index]
+            saved.append(x._array.shape if isinstance(x, Tensor) else ())
+        elif kind == DTYPE:
+            x = inputs[index]
+            saved.append(x.dtype if isinstance(x, Tensor) else None)
+        elif kind == INPUTS:
+            saved.append(SavedTuple(tuple(_save_one(x) for x in inputs[index:])))
+        elif kind == SHAPES:
+            saved.append(tuple(x._array.shape for x in inputs[index:]))
+        else:
+            saved.append(tuple(x.dtype for x in inputs[index:]))
+    return tuple(saved)
+
+
+def _save_one(x: Any) -> Any:
+    if not isinstance(x, Tensor):
+        return x
+    if x._meta is not None and x._meta.inference:
+        raise InferenceTensorError(
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+            "inference mode in computation tracked by autograd. To work around this, you can make "
+            "a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
+            "instead of `torch.inference_mode()`.",
+            x,
+            "use x.clone(), or compute x under no_grad instead of inference_mode",
+        )
+    if hook_stack.pairs:
+        return save_input(x)
+    return SavedTensor(x, x._counter.value)
+
+
+def _mark_view(out: Tensor, source: Tensor, creation: Creation) -> None:
+    """Note what `out` is a view of; see Note [Views] in ``autograd/views.py``."""
+    meta = out._ensure_meta()
+    above = source._meta
+    meta.view_version = source._counter.value
+    if above is None or above.base is None:
+        meta.base = source
+    else:
+        meta.base = above.base
+        if above.creation is not Creation.NORMAL:
+            creation = above.creation
+    if state.inference:
+        creation = Creation.INFERENCE
+    elif not state.grad_enabled:
+        creation = Creation.NO_GRAD
+    meta.creation = creation
+
+
+def _mark_inference(op: Op, inputs: Sequence[Any], out: Tensor) -> None:
+    """Results of inference mode are inference tensors, but views of normal tensors are normal."""
+    if op.view:
+        source = inputs[0]._meta
+        if source is None or not source.inference:
+            return
+    out._ensure_meta().inference = True
+
+
+_PLAIN = frozenset({bool, int, float, complex, type(None)})
+
+
+class OperandError(TypeError):
+    """An operand is neither a tensor nor a number."""
+
+
+def _operand(op: Op, x: Any) -> Any:
+    """An operand that is neither a tensor nor a Python number.
+
+    Raises:
+        OperandError: it cannot be one.
+    """
+    if isinstance(x, np.ndarray):
+        return x
+    if isinstance(x, np.generic):
+        return x.item()
+    if isinstance(x, Number):
+        return x if isinstance(x, (bool, int, float, complex)) else float(x)  # type: ignore[arg-type]
+    raise TypeError(f"{op.name}(): argument must be Tensor or a number, not {type(x).__name__}")
+
+
+def _check_fit(result: Any, array: np.ndarray) -> None:
+    shape = getattr(result, "shape", ())
+    if shape != array.shape:
+        try:
+            fits = np.broadcast_shapes(shape, array.shape) == array.shape
+        except ValueError:
+            fits = False
+        if not fits:
+            raise RuntimeError(
+                f"output with shape {list(array.shape)} doesn't match the broadcast shape "
+                f"{list(shape)}"
+            )
+    source, target = dtypes.of_numpy(result.dtype), dtypes.of_numpy(array.dtype)
+    if not dtypes.can_cast(source, target):
+        names = dtypes.SCALAR_NAMES
+        raise RuntimeError(
+            f"result type {names[source.name]} can't be cast to the desired output type "
+            f"{names[target.name]}"
+        )
+
+
+def _of_tensors(op: Op) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return apply(op, *op.bind(args, kwargs))
+
+    call.__name__ = call.__qualname__ = op.name
+    return call
+
+
+def _of_arrays(op: Op) -> Callable[..., Any]:
+    forward = op.forward
+    promote = RULES[op.promote] if op.promote else None
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        inputs, attrs = op.bind(args, kwargs)
+        if promote is not None:
+            inputs = promote(list(inputs))
+        return forward(*inputs, **attrs)
+
+    call.__name__ = call.__qualname__ = op.name
+    return call
+
+
+TENSORS = Namespace(_of_tensors)
+"""Every op on Tensors, recording: the ``F`` of rules under ``create_graph``."""
+
+ARRAYS = Namespace(_of_arrays)
+"""Every op on NumPy arrays: the ``F`` of rules in a first-order backward."""

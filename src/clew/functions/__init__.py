@@ -1,0 +1,9 @@
+"""Functions composed of ops, and those that make tensors.  Layer 4.
+
+Importing this package publishes them (see ``publish.py``).
+"""
+
+from clew.functions import arithmetic as arithmetic
+from clew.functions import create as create
+from clew.functions import reduce as reduce
+from clew.functions import shape as shape

@@ -1,0 +1,128 @@
+"""Arithmetic whose name covers several ops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clew.dispatch import OperandError, apply, apply_inplace
+from clew.op import REGISTRY
+from clew.publish import composite
+from clew.tensor import Tensor
+
+_POW, _POW_SCALAR, _RPOW = REGISTRY["pow"], REGISTRY["pow_scalar"], REGISTRY["rpow"]
+
+
+@composite()
+def pow(self: Any, exponent: Any) -> Tensor:
+    """``self ** exponent``; either may be a number."""
+    if not isinstance(self, Tensor):
+        return apply(_RPOW, (exponent, self))  # type: ignore[no-any-return]
+    if isinstance(exponent, (int, float, complex)):
+        return apply(_POW_SCALAR, (self,), {"exponent": exponent})  # type: ignore[no-any-return]
+    return apply(_POW, (self, exponent))  # type: ignore[no-any-return]
+
+
+@composite(function=False)
+def pow_(self: Tensor, exponent: Any) -> Tensor:
+    """`pow`, in place."""
+    if isinstance(exponent, (int, float, complex)):
+        return apply_inplace(_POW_SCALAR, self, (), {"exponent": exponent})
+    return apply_inplace(_POW, self, (exponent,))
+
+
+def _power(self: Tensor, exponent: Any) -> Any:
+    try:
+        return pow(self, exponent)
+    except OperandError:
+        return NotImplemented
+
+
+def _reflected_power(self: Tensor, base: Any) -> Any:
+    try:
+        return apply(_RPOW, (self, base))
+    except OperandError:
+        return NotImplemented
+
+
+composite(function=False, name="__pow__")(_power)
+composite(function=False, name="__rpow__")(_reflected_power)
+composite(function=False, name="__ipow__")(pow_)
+
+
+@composite(function=False)
+def __neg__(self: Tensor) -> Any:
+    return apply(REGISTRY["neg"], (self,))
+
+
+@composite(function=False)
+def __pos__(self: Tensor) -> Tensor:
+    return self
+
+
+@composite(function=False)
+def __abs__(self: Tensor) -> Any:
+    return apply(REGISTRY["abs"], (self,))
+
+
+@composite(function=False)
+def __invert__(self: Tensor) -> Any:
+    return apply(REGISTRY["bitwise_not"], (self,))
+
+
+@composite(aliases=("floor_divide",), name="floor_divide")
+def floor_divide(self: Any, other: Any) -> Any:
+    """``floor(self / other)``."""
+    return apply(REGISTRY["div"], (self, other), {"rounding_mode": "floor"})
+
+
+composite(function=False, name="__floordiv__")(floor_divide)
+
+
+@composite(function=False)
+def __rfloordiv__(self: Tensor, other: Any) -> Any:
+    return floor_divide(other, self)
+
+
+@composite(aliases=("true_divide",), name="true_divide")
+def true_divide(self: Any, other: Any) -> Any:
+    """``self / other``."""
+    return apply(REGISTRY["div"], (self, other), {"rounding_mode": None})
+
+
+@composite(aliases=("clip",))
+def clamp(self: Tensor, min: Any = None, max: Any = None) -> Any:
+    """Limit to ``[min, max]``; numbers or tensors, None for no limit."""
+    if isinstance(min, Tensor) or isinstance(max, Tensor):
+        return apply(REGISTRY["clamp_tensors"], (self, min, max))
+    return apply(REGISTRY["clamp"], (self,), {"min": min, "max": max})
+
+
+@composite()
+def clamp_min(self: Tensor, min: Any) -> Any:
+    """Limit from below."""
+    return clamp(self, min)
+
+
+@composite()
+def clamp_max(self: Tensor, max: Any) -> Any:
+    """Limit from above."""
+    return clamp(self, None, max)
+
+
+@composite()
+def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+    """`input` where `condition`, else `other`; the indices of true elements if neither is given."""
+    if input is None and other is None:
+        return condition.nonzero(as_tuple=True)  # type: ignore[attr-defined]
+    return apply(REGISTRY["where"], (condition, input, other))
+
+
+composite(function=False, name="where")(
+    lambda self, condition, other: apply(REGISTRY["where"], (condition, self, other))
+)
+
+
+@composite(function=False)
+def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+    """Overwrite with the values of `src`, broadcast and cast; recorded."""
+    return apply_inplace(REGISTRY["copy"], self, (src,))

@@ -1,0 +1,322 @@
+"""Functions that make tensors from data, numbers and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from clew import dtypes
+from clew.device import require_cpu
+from clew.functions.shape import sizes
+from clew.publish import composite
+from clew.tensor import Tensor
+
+
+def make(array: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+    """A leaf on `array`, checked against the device and dtype asked for.
+
+    Raises:
+        RuntimeError: `requires_grad` for a type that is neither floating nor complex.
+    """
+    require_cpu(device)
+    if dtype is not None:
+        array = array.astype(dtype.numpy, copy=False)
+    if requires_grad and array.dtype.kind not in "fcV":
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    return Tensor._from_array(array, requires_grad)  # type: ignore[no-any-return]
+
+
+def array_of(data: Any, dtype: dtypes.dtype | None) -> np.ndarray:
+    """A fresh array of nested sequences, numbers, tensors or arrays, typed as PyTorch infers it."""
+    if isinstance(data, Tensor):
+        return np.array(data._array, dtype=dtype.numpy if dtype else None)
+    if isinstance(data, (np.ndarray, np.generic)):
+        dtypes.of_numpy(data.dtype)
+        return np.array(data, dtype=dtype.numpy if dtype else None)
+    if isinstance(data, (bool, int, float, complex)):
+        kind = dtype or dtypes.of_python(type(data))
+        return np.array(data, dtype=kind.numpy)
+    plain = _plain(data)
+    array = _array_of_sequence(plain)
+    if dtype is not None:
+        return array.astype(dtype.numpy)
+    if array.size == 0 and array.dtype == np.float64:
+        return array.astype(dtypes.get_default_dtype().numpy)
+    if array.dtype.kind == "f" and not _holds_numpy(data):
+        return array.astype(dtypes.get_default_dtype().numpy)
+    if array.dtype == np.complex128 and not _holds_numpy(data):
+        return array.astype(dtypes.get_default_dtype().to_complex().numpy)
+    return array
+
+
+def _plain(data: Any) -> Any:
+    """Nested sequences with tensors and other array-likes turned into what NumPy reads fast."""
+    if isinstance(data, Tensor):
+        return data._array if data._array.ndim else data._array.item()
+    if isinstance(data, (list, tuple)):
+        if data and isinstance(data[0], (list, tuple, Tensor)) or any(
+            isinstance(d, Tensor) for d in data
+        ):
+            return [_plain(d) for d in data]
+        return data
+    if isinstance(data, str):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    if hasattr(data, "__array__"):
+        return np.asarray(data)
+    if isinstance(data, (range, Sequence)) or hasattr(data, "__getitem__"):
+        return [_plain(d) for d in data]
+    return data
+
+
+def _array_of_sequence(data: Any) -> np.ndarray:
+    try:
+        array = np.array(data)
+    except ValueError:
+        raise ValueError(
+            "expected sequences of equal length at every depth; the nested data is ragged"
+        ) from None
+    except OverflowError:
+        raise RuntimeError("Overflow when unpacking long long") from None
+    if array.dtype.kind not in "biufcV":
+        kind = type(data).__name__ if not isinstance(data, (list, tuple)) else _odd_element(data)
+        raise TypeError(f"new(): invalid data type '{kind}'" if kind == "str" else
+                        f"Could not infer dtype of {kind}")  # fmt: skip
+    return array
+
+
+def _odd_element(data: Any) -> str:
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return type(data).__name__
+
+
+def _holds_numpy(data: Any) -> bool:
+    """Whether the first leaf of nested data is a NumPy value or a tensor, whose type counts."""
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return isinstance(data, (np.ndarray, np.generic, Tensor))
+
+
+@composite(method=False)
+def tensor(
+    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """A new leaf with a copy of `data`.
+
+    Args:
+        data: a number, nested sequences of numbers, an array or a tensor.
+        dtype: the type; by default inferred (Python floats: the default type).
+        device: the CPU.
+        requires_grad: record operations on it.
+        pin_memory: without effect on a CPU.
+    """
+    if isinstance(data, Tensor):
+        import warnings
+
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use "
+            "sourceTensor.detach().clone() or "
+            "sourceTensor.detach().clone().requires_grad_(True), rather than "
+            "torch.tensor(sourceTensor).",
+            UserWarning,
+            stacklevel=2,
+        )
+    return make(array_of(data, dtype), None, device, requires_grad)
+
+
+@composite(method=False, aliases=("asarray",))
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """`data` as a tensor, without a copy where the type allows it."""
+    require_cpu(device)
+    if isinstance(data, Tensor):
+        return data if dtype is None or data.dtype is dtype else data.to(dtype)  # type: ignore[attr-defined,no-any-return]
+    if isinstance(data, np.ndarray):
+        dtypes.of_numpy(data.dtype)
+        kind = data.dtype if dtype is None else dtype.numpy
+        return Tensor._from_array(data.astype(kind, copy=False))  # type: ignore[no-any-return]
+    return make(array_of(data, dtype), None, device, False)
+
+
+@composite(method=False)
+def from_numpy(ndarray: np.ndarray) -> Tensor:
+    """A tensor on the memory of `ndarray`.
+
+    Raises:
+        TypeError: it is no array, or of a type that tensors do not have.
+    """
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    dtypes.of_numpy(ndarray.dtype)
+    if any(s < 0 for s in ndarray.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative "
+            "strides are not currently supported. (You can probably work around this by making a "
+            "copy of your array  with array.copy().) "
+        )
+    return Tensor._from_array(ndarray)  # type: ignore[no-any-return]
+
+
+def _filled(name: str, array: Any, doc: str) -> Any:
+    def function(
+        *size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+        requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None,
+        **names: Any,
+    ) -> Tensor:  # fmt: skip
+        shape = sizes((names["size"],) if "size" in names else size)
+        kind = dtype or dtypes.get_default_dtype()
+        made = make(array(shape, kind.numpy), None, device, requires_grad)
+        if out is None:
+            return made
+        from clew.publish import write_out
+
+        return write_out(out, made)  # type: ignore[no-any-return]
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return composite(method=False)(function)
+
+
+zeros = _filled("zeros", np.zeros, "A tensor of zeros.")
+ones = _filled("ones", np.ones, "A tensor of ones.")
+empty = _filled("empty", np.empty, "An uninitialised tensor.")
+
+
+@composite(method=False)
+def full(
+    size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None,
+    device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """A tensor filled with one value, whose type it takes by default."""
+    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value  # type: ignore[attr-defined]
+    kind = dtype or dtypes.of_python(type(value))
+    return make(np.full(sizes((size,)), value, kind.numpy), None, device, requires_grad)
+
+
+def _like(name: str, array: Any, doc: str) -> Any:
+    def function(
+        self: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None,
+        requires_grad: bool = False, memory_format: Any = None,
+    ) -> Tensor:  # fmt: skip
+        kind = dtype.numpy if dtype else self._array.dtype
+        return make(array(self._array, dtype=kind), None, device, requires_grad)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return composite(method=False)(function)
+
+
+zeros_like = _like("zeros_like", np.zeros_like, "Zeros of the shape and type of a tensor.")
+ones_like = _like("ones_like", np.ones_like, "Ones of the shape and type of a tensor.")
+empty_like = _like("empty_like", np.empty_like, "Uninitialised, of the shape and type of a tensor.")
+
+
+@composite(method=False)
+def full_like(self: Tensor, fill_value: Any, *, dtype: Any = None, **options: Any) -> Tensor:
+    """One value, in the shape and type of a tensor."""
+    return full(self._array.shape, fill_value, dtype=dtype or self.dtype, **options)
+
+
+@composite(method=False)
+def arange(
+    *args: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+    requires_grad: bool = False, **names: Any,
+) -> Tensor:  # fmt: skip
+    """Numbers from `start` (0) up to but without `end`, `step` (1) apart.
+
+    Raises:
+        RuntimeError: the step is zero, or leads away from `end`.
+    """
+    values = [a.item() if isinstance(a, Tensor) else a for a in args]  # type: ignore[attr-defined]
+    start, end, step = 0, None, names.get("step", 1)
+    if len(values) == 1:
+        end = values[0]
+    elif values:
+        start, end, step = (*values, step)[:3]
+    start, end = names.get("start", start), names.get("end", end)
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    whole = all(isinstance(v, int) for v in (start, end, step))
+    kind = dtype or (dtypes.int64 if whole else dtypes.get_default_dtype())
+    count = max(0, -int(-(end - start) // step)) if whole else int(np.ceil((end - start) / step))
+    if whole:
+        count = max(0, -(-(end - start) // step))
+        array = start + step * np.arange(count, dtype=np.int64)
+    else:
+        array = start + step * np.arange(count, dtype=np.float64)
+    return make(array.astype(kind.numpy), None, device, requires_grad)
+
+
+@composite(method=False)
+def linspace(
+    start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, device: Any = None,
+    layout: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """`steps` evenly spaced numbers from `start` to `end`, both included."""
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    kind = dtype or dtypes.get_default_dtype()
+    # PyTorch counts from both ends, each with the step in the result's type.
+    first, last = kind.numpy.type(start), kind.numpy.type(end)
+    step = (last - first) / kind.numpy.type(max(steps - 1, 1))
+    index = np.arange(steps)
+    front = first + step * index.astype(kind.numpy)
+    back = last - step * (steps - 1 - index).astype(kind.numpy)
+    array = np.where(index < steps // 2, front, back).astype(kind.numpy)
+    if steps == 1:
+        array[:] = start
+    return make(array, None, device, requires_grad)
+
+
+@composite(method=False)
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, **options: Any) -> Tensor:
+    """Numbers ``base ** e`` for `steps` evenly spaced exponents."""
+    exponents = linspace(start, end, steps, dtype=dtypes.float64)._array
+    kind = options.pop("dtype", None) or dtypes.get_default_dtype()
+    array = np.power(base, exponents).astype(kind.numpy)
+    return make(array, None, options.pop("device", None), options.pop("requires_grad", False))
+
+
+@composite(method=False)
+def eye(
+    n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None,
+    device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """Ones on the diagonal of an n by m matrix of zeros."""
+    kind = dtype or dtypes.get_default_dtype()
+    return make(np.eye(n, m, dtype=kind.numpy), None, device, requires_grad)
+
+
+@composite(method=False)
+def scalar_tensor(value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """A 0-d tensor of a number, of the default floating type."""
+    kind = dtype or dtypes.get_default_dtype()
+    return make(np.array(value, kind.numpy), None, device, False)
+
+
+def _new_method(name: str, function: Any) -> None:
+    def method(self: Tensor, *size: Any, dtype: Any = None, **options: Any) -> Tensor:
+        return function(*size, dtype=dtype or self.dtype, **options)  # type: ignore[no-any-return]
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"`{name.removeprefix('new_')}` in the type of this tensor."
+    composite(function=False)(method)
+
+
+for _name, _function in (
+    ("new_zeros", zeros),
+    ("new_ones", ones),
+    ("new_empty", empty),
+    ("new_full", full),
+):
+    _new_method(_name, _function)
+
+
+@composite(function=False)
+def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """`tensor` in the type of this tensor."""
+    return make(array_of(data, dtype or self.dtype), None, None, requires_grad)

@@ -1,0 +1,76 @@
+"""Reductions whose name covers several ops."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+from clew.dispatch import apply
+from clew.op import REGISTRY
+from clew.publish import composite
+from clew.tensor import Tensor
+
+_RESULTS: dict[str, Any] = {}
+
+
+def named_result(name: str, *fields: str) -> Any:
+    """PyTorch's ``torch.return_types.<name>``: a tuple with field names."""
+    if name not in _RESULTS:
+        kind = namedtuple(name, fields)  # type: ignore[misc]
+        kind.__module__ = "torch.return_types"
+        _RESULTS[name] = kind
+    return _RESULTS[name]
+
+
+def _sum_like(name: str) -> Any:
+    whole, over_dims = REGISTRY[f"{name}_all"], REGISTRY[name]
+
+    def function(
+        self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **names: Any
+    ) -> Any:
+        dim = names.pop("axis", dim)
+        keepdim = names.pop("keepdims", keepdim)
+        if names:
+            raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(names))}'")
+        if dim is None and not keepdim:
+            return apply(whole, (self,), {"dtype": dtype})
+        return apply(over_dims, (self,), {"dim": dim, "keepdim": keepdim, "dtype": dtype})
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"The {name} of all elements, or over `dim`."
+    return composite()(function)
+
+
+sum = _sum_like("sum")
+mean = _sum_like("mean")
+
+
+@composite()
+def prod(self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The product of all elements, or along `dim`."""
+    if dim is None:
+        return apply(REGISTRY["prod_all"], (self,), {"dtype": dtype})
+    attrs = {"dim": dim, "keepdim": keepdim, "dtype": dtype}
+    return apply(REGISTRY["prod"], (self,), attrs)
+
+
+def _extremum(name: str, elementwise: str) -> Any:
+    whole, along = REGISTRY[f"{name}_all"], REGISTRY[f"{name}_dim"]
+
+    def function(self: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+        if isinstance(dim, Tensor) or other is not None:
+            return apply(REGISTRY[elementwise], (self, dim if other is None else other))
+        if dim is None:
+            return apply(whole, (self,))
+        values, indices = apply(along, (self,), {"dim": dim, "keepdim": keepdim})
+        return named_result(name, "values", "indices")(values, indices)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        f"The {name} of all elements; along `dim`, (values, indices); of two tensors, elementwise."
+    )
+    return composite()(function)
+
+
+max = _extremum("max", "maximum")
+min = _extremum("min", "minimum")

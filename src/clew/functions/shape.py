@@ -1,0 +1,181 @@
+"""Shapes: functions that choose between a view and a copy, or cover several ops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from clew import dtypes
+from clew.dispatch import apply
+from clew.op import REGISTRY
+from clew.ops.rules import wrap_dim
+from clew.ops.view import infer_size
+from clew.publish import composite
+from clew.storage import geometry
+from clew.tensor import Tensor
+
+
+def sizes(size: tuple[Any, ...]) -> tuple[int, ...]:
+    """``f(2, 3)`` and ``f((2, 3))`` alike, as ints."""
+    if len(size) == 1 and isinstance(size[0], Sequence):
+        size = tuple(size[0])
+    return tuple(int(n) for n in size)
+
+
+def _view(self: Tensor, size: tuple[int, ...]) -> Tensor:
+    return apply(REGISTRY["view"], (self,), {"size": size})  # type: ignore[no-any-return]
+
+
+@composite(function=False)
+def view(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
+    """The same memory under another shape (or, given a dtype, read as another type).
+
+    Raises:
+        RuntimeError: the strides do not allow it (use `reshape`).
+    """
+    kind = dtype or (size[0] if size and isinstance(size[0], dtypes.dtype) else None)
+    if kind is not None:
+        return Tensor._from_array(self._array.view(kind.numpy))  # type: ignore[no-any-return]
+    return _view(self, sizes(size))
+
+
+@composite(function=False)
+def view_as(self: Tensor, other: Tensor) -> Tensor:
+    """`view` with the shape of `other`."""
+    return _view(self, other._array.shape)
+
+
+def _reshape(self: Tensor, size: tuple[int, ...]) -> Tensor:
+    size = infer_size(size, self._array.size)
+    try:
+        return _view(self, size)
+    except RuntimeError:
+        copied = apply(REGISTRY["clone"], (self,), {"memory_format": "contiguous"})
+        return apply(REGISTRY["unsafe_view"], (copied,), {"size": size})  # type: ignore[no-any-return]
+
+
+@composite()
+def reshape(self: Tensor, *shape: Any, **names: Any) -> Tensor:
+    """Another shape: a view where the strides allow it, a copy where not."""
+    return _reshape(self, sizes((names["shape"],) if "shape" in names else shape))
+
+
+@composite(function=False)
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """`reshape` with the shape of `other`."""
+    return _reshape(self, other._array.shape)
+
+
+@composite(function=False)
+def expand_as(self: Tensor, other: Tensor) -> Tensor:
+    """`expand` to the shape of `other`."""
+    return apply(  # type: ignore[no-any-return]
+        REGISTRY["expand"], (self,), {"size": other._array.shape, "implicit": False}
+    )
+
+
+@composite()
+def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Join the dimensions from `start_dim` to `end_dim`."""
+    shape = self._array.shape
+    first, last = wrap_dim(start_dim, len(shape)), wrap_dim(end_dim, len(shape))
+    if first > last:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if not shape:
+        return _reshape(self, (1,))
+    if first == last:
+        return self
+    joined = 1
+    for n in shape[first : last + 1]:
+        joined *= n
+    return _reshape(self, (*shape[:first], joined, *shape[last + 1 :]))
+
+
+@composite()
+def ravel(self: Tensor) -> Tensor:
+    """One dimension."""
+    return _reshape(self, (-1,)) if self._array.size else _reshape(self, (0,))
+
+
+@composite()
+def unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:
+    """Split `dim` into several dimensions."""
+    shape = self._array.shape
+    d = wrap_dim(dim, len(shape))
+    inner = infer_size(tuple(sizes), shape[d])
+    return _view(self, (*shape[:d], *inner, *shape[d + 1 :]))
+
+
+@composite()
+def squeeze(self: Tensor, dim: Any = None) -> Tensor:
+    """Remove dimensions of size one: all, or those named."""
+    if dim is None:
+        return apply(REGISTRY["squeeze_all"], (self,))  # type: ignore[no-any-return]
+    return apply(REGISTRY["squeeze_dim"], (self,), {"dim": dim})  # type: ignore[no-any-return]
+
+
+@composite()
+def movedim(self: Tensor, source: Any, destination: Any) -> Tensor:
+    """Move dimensions to other places; the rest keep their order."""
+    ndim = self._array.ndim
+    froms = [wrap_dim(d, ndim) for d in _listed(source)]
+    tos = [wrap_dim(d, ndim) for d in _listed(destination)]
+    order: list[int | None] = [None] * ndim
+    for f, t in zip(froms, tos):
+        order[t] = f
+    rest = iter(d for d in range(ndim) if d not in froms)
+    dims = tuple(next(rest) if d is None else d for d in order)
+    return apply(REGISTRY["permute"], (self,), {"dims": dims})  # type: ignore[no-any-return]
+
+
+composite(aliases=("moveaxis",), name="moveaxis")(movedim)
+
+
+def _listed(value: Any) -> Sequence[int]:
+    return value if isinstance(value, (tuple, list)) else (value,)
+
+
+@composite(name="adjoint")
+def adjoint(self: Tensor) -> Tensor:
+    """The last two dimensions swapped, conjugated."""
+    swapped = apply(REGISTRY["transpose"], (self,), {"dim0": -2, "dim1": -1})
+    if self._array.dtype.kind == "c":
+        return apply(REGISTRY["conj"], (swapped,))  # type: ignore[no-any-return]
+    return swapped  # type: ignore[no-any-return]
+
+
+@composite(function=False)
+def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
+    """This tensor if its elements lie in order, else a copy where they do."""
+    if self._array.flags.c_contiguous:
+        return self
+    return apply(REGISTRY["clone"], (self,), {"memory_format": "contiguous"})  # type: ignore[no-any-return]
+
+
+@composite()
+def as_strided(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """A view of this tensor's storage with the given size, strides and offset, in elements."""
+    base = geometry(self._array)
+    attrs = {
+        "size": tuple(size), "stride": tuple(stride),
+        "storage_offset": base.offset if storage_offset is None else storage_offset, "base": base,
+    }  # fmt: skip
+    return apply(REGISTRY["as_strided"], (self,), attrs)  # type: ignore[no-any-return]
+
+
+@composite()
+def narrow(self: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """``length`` slices along `dim`, from `start`."""
+    start = int(start)
+    n = self._array.shape[wrap_dim(dim, self._array.ndim)]
+    if not -n <= start <= n:
+        raise IndexError(
+            f"start out of range (expected to be in range of [{-n}, {n}], but got {start})"
+        )
+    start = start + n if start < 0 else start
+    if start + length > n:
+        raise RuntimeError(
+            f"start ({start}) + length ({length}) exceeds dimension size ({n})."
+        )
+    attrs = {"dim": dim, "start": start, "end": start + length, "step": 1}
+    return apply(REGISTRY["slice"], (self,), attrs)  # type: ignore[no-any-return]

@@ -1,0 +1,7 @@
+"""Tensor methods that are written by hand: conversion, copying, printing, the legacy constructor.
+
+Layer 4.  Importing this package publishes them.
+"""
+
+from clew.methods import convert as convert
+from clew.methods import inspect as inspect

@@ -1,0 +1,34 @@
+"""How clients watch a running program without the core knowing them.  Imports nothing of clew.
+
+A ledger, a tracer or a profiler derives from `Observer` and stands in `observers` while it
+watches.  The list is empty in the common case, and the core tests that before it calls anything.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Observer:
+    """What dispatch and the engine report; override what you want to hear of."""
+
+    def on_op(self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], node: Any) -> None:
+        """An op ran; `node` is what it recorded, or None."""
+
+    def on_inplace(self, op: Any, target: Any, node: Any) -> None:
+        """An op wrote into `target`; `node` is what it recorded, or None."""
+
+    def on_backward_start(self, task: Any) -> None:
+        """A backward pass begins."""
+
+    def on_backward_end(self, task: Any) -> None:
+        """A backward pass has ended, with or without an error."""
+
+    def on_node(self, node: Any) -> None:
+        """The engine ran `node`."""
+
+    def on_release(self, node: Any) -> None:
+        """A node's saved values are about to be let go by a backward pass."""
+
+
+observers: list[Observer] = []

@@ -1,0 +1,115 @@
+"""Choosing between values elementwise: where, clamp, masks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clew.op import op
+from clew.promotion import arithmetic
+
+
+@op("where(condition, self, other)", publish=(), domain="masks")
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """`self` where `condition`, else `other`."""
+    if condition.dtype != np.bool_:
+        condition = condition.astype(np.bool_)
+    x, y = arithmetic([x, y]) if isinstance(x, np.ndarray) or isinstance(y, np.ndarray) else (x, y)
+    return np.where(condition, x, y)
+
+
+@where.grad("self")
+def _(F: Any, grad: Any, condition: Any) -> Any:
+    return F.where(condition, grad, 0)
+
+
+@where.grad("other")
+def _(F: Any, grad: Any, condition: Any) -> Any:
+    return F.where(condition, 0, grad)
+
+
+@op("clamp(self; min=None, max=None)", inplace=True, publish=(), domain="off_kinks")
+def clamp(x: Any, *, min: Any, max: Any) -> Any:
+    """Limit to ``[min, max]``; None is no limit, and `max` wins over `min`."""
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if min is not None:
+        x = np.maximum(*arithmetic([x, min]))
+    return x if max is None else np.minimum(*arithmetic([x, max]))
+
+
+@clamp.grad("self")
+def _(F: Any, grad: Any, self: Any, *, min: Any, max: Any) -> Any:
+    inside = F.ge(self, min) if min is not None else F.le(self, max)
+    if min is not None and max is not None:
+        inside = F.logical_and(inside, F.le(self, max))
+    return F.where(inside, grad, 0)
+
+
+@op("clamp_tensors(self, min=None, max=None)", node="ClampBackward1", publish=(),
+    promote="arithmetic", domain="off_kinks")  # fmt: skip
+def clamp_tensors(x: Any, low: Any, high: Any) -> Any:
+    """`clamp` with tensors as limits."""
+    if low is not None:
+        x = np.maximum(x, low)
+    return x if high is None else np.minimum(x, high)
+
+
+@clamp_tensors.grad("self", "min", "max")
+def _(F: Any, grad: Any, self: Any, min: Any, max: Any, *, need: Any) -> Any:
+    inside = low_wins = high_wins = None
+    if min is not None and max is not None:
+        inside = F.logical_and(F.ge(self, min), F.le(self, max))
+        low_wins, high_wins = F.logical_and(F.lt(self, min), F.lt(min, max)), F.gt(self, max)
+        high_wins = F.logical_or(high_wins, F.lt(max, min))
+    elif min is not None:
+        inside, low_wins = F.ge(self, min), F.lt(self, min)
+    else:
+        inside, high_wins = F.le(self, max), F.gt(self, max)
+    masks = (inside, low_wins, high_wins)
+    return [
+        F.where(mask, grad, 0) if wanted and mask is not None else None
+        for wanted, mask in zip(need, masks)
+    ]
+
+
+@op("masked_fill(self, mask, value)", inplace=True, node="MaskedFillBackward0", domain="masks")
+def masked_fill(x: Any, mask: Any, value: Any) -> Any:
+    """`self` with a number (or 0-d tensor) where `mask` is true."""
+    if mask.dtype != np.bool_:
+        from clew.dtypes import of_numpy
+
+        raise RuntimeError(
+            f"masked_fill_ only supports boolean masks, but got mask with dtype "
+            f"{of_numpy(mask.dtype)!r}"
+        )
+    if getattr(value, "ndim", 0) != 0:
+        raise RuntimeError(
+            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+            f"{value.ndim} dimension(s)."
+        )
+    return np.where(mask, np.asarray(value).astype(x.dtype), x)
+
+
+@masked_fill.grad("self")
+def _(F: Any, grad: Any, mask: Any) -> Any:
+    return F.where(mask, 0, grad)
+
+
+@masked_fill.grad("value")
+def _(F: Any, grad: Any, mask: Any) -> Any:
+    return F.sum_all(F.where(mask, grad, 0))
+
+
+@op("nan_to_num(self; nan=None, posinf=None, neginf=None)", inplace=True)
+def nan_to_num(x: Any, *, nan: Any, posinf: Any, neginf: Any) -> Any:
+    """Replace NaN and infinities by numbers; by default 0 and the largest finite values."""
+    if x.dtype.kind in "biu":
+        return x.copy()
+    return np.nan_to_num(x, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
+
+
+@nan_to_num.grad("self")
+def _(F: Any, grad: Any, self: Any) -> Any:
+    return F.where(F.isfinite(self), grad, 0)

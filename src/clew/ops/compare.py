@@ -1,0 +1,60 @@
+"""Comparisons, logic and bits: results without gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clew.op import op
+from clew.promotion import arithmetic
+
+for _name, _ufunc, _alias in (
+    ("eq", np.equal, ()),
+    ("ne", np.not_equal, ("not_equal",)),
+    ("lt", np.less, ("less",)),
+    ("le", np.less_equal, ("less_equal",)),
+    ("gt", np.greater, ("greater",)),
+    ("ge", np.greater_equal, ("greater_equal",)),
+):
+    op(
+        f"{_name}(self, other)", _ufunc, promote="arithmetic", inplace=True, aliases=_alias,
+        doc=f"Elementwise ``{_ufunc.__name__}``, a bool tensor.",
+    )  # fmt: skip
+
+for _name in ("logical_and", "logical_or", "logical_xor"):
+    op(f"{_name}(self, other)", getattr(np, _name), inplace=True)
+
+
+def _bits(name: str, function: Any) -> None:
+    def forward(x: Any, y: Any) -> Any:
+        x, y = arithmetic([x, y])
+        if np.result_type(x, y).kind not in "biu":
+            raise RuntimeError(f"\"{name}_cpu\" not implemented for '{_type_name(x, y)}'")
+        return function(x, y)
+
+    op(f"{name}(self, other)", forward, doc=f"Elementwise {name}.", inplace=True)
+
+
+def _type_name(x: Any, y: Any) -> str:
+    from clew.dtypes import scalar_name
+
+    return scalar_name(np.result_type(x, y))
+
+
+for _name, _function in (
+    ("bitwise_and", np.bitwise_and),
+    ("bitwise_or", np.bitwise_or),
+    ("bitwise_xor", np.bitwise_xor),
+    ("bitwise_left_shift", np.left_shift),
+    ("bitwise_right_shift", np.right_shift),
+):
+    _bits(_name, _function)
+
+
+@op("isclose(self, other; rtol=1e-05, atol=1e-08, equal_nan=False)")
+def isclose(x: Any, y: Any, *, rtol: float, atol: float, equal_nan: bool) -> Any:
+    """Whether ``|self - other| <= atol + rtol * |other|``, elementwise."""
+    if x.dtype != y.dtype:
+        raise RuntimeError(f"{_type_name(x, x)} did not match {_type_name(y, y)}")
+    return np.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan)

@@ -1,0 +1,352 @@
+"""Elementwise arithmetic and functions.
+
+Formulas are PyTorch's (which of input and result a rule reads decides which in-place writes
+raise); "derivatives.yaml" of PyTorch is the source.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clew.op import op
+from clew.ops.rules import conj
+from clew.promotion import arithmetic, floating
+
+_ARITHMETIC: dict[str, Any] = {"promote": "arithmetic", "inplace": True}
+_FLOATING: dict[str, Any] = {"promote": "floating", "inplace": True}
+
+# -- arithmetic
+
+
+@op("add(self, other; *, alpha=1)", jvp="linear", **_ARITHMETIC)
+def add(x: Any, y: Any, *, alpha: Any) -> Any:
+    """``self + alpha * other``."""
+    return np.add(x, y) if alpha == 1 else np.add(x, np.multiply(y, alpha))
+
+
+@add.grad("self")
+def _(F: Any, grad: Any) -> Any:
+    return grad
+
+
+@add.grad("other")
+def _(F: Any, grad: Any, *, alpha: Any) -> Any:
+    return grad if alpha == 1 else grad * alpha
+
+
+@op("sub(self, other; *, alpha=1)", jvp="linear", aliases=("subtract",), **_ARITHMETIC)
+def sub(x: Any, y: Any, *, alpha: Any) -> Any:
+    """``self - alpha * other``."""
+    if np.result_type(x, y) == np.bool_:
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+            "`logical_xor()` operator instead."
+        )
+    return np.subtract(x, y) if alpha == 1 else np.subtract(x, np.multiply(y, alpha))
+
+
+@sub.grad("self")
+def _(F: Any, grad: Any) -> Any:
+    return grad
+
+
+@sub.grad("other")
+def _(F: Any, grad: Any, *, alpha: Any) -> Any:
+    return -grad if alpha == 1 else grad * -alpha
+
+
+@op("rsub(self, other; *, alpha=1)", jvp="linear", node="RsubBackward1", promote="arithmetic")
+def rsub(x: Any, y: Any, *, alpha: Any) -> Any:
+    """``other - alpha * self``."""
+    return np.subtract(y, x if alpha == 1 else np.multiply(x, alpha))
+
+
+@rsub.grad("self")
+def _(F: Any, grad: Any, *, alpha: Any) -> Any:
+    return -grad if alpha == 1 else grad * -alpha
+
+
+@rsub.grad("other")
+def _(F: Any, grad: Any) -> Any:
+    return grad
+
+
+mul = op(
+    "mul(self, other)",
+    np.multiply,
+    doc="``self * other``.",
+    jvp="bilinear",
+    aliases=("multiply",),
+    self=lambda F, grad, other: grad * conj(F, other),
+    other=lambda F, grad, self: grad * conj(F, self),
+    **_ARITHMETIC,
+)
+
+
+@op("div(self, other; *, rounding_mode=None)", aliases=("divide",), domain="nonzero", inplace=True)
+def div(x: Any, y: Any, *, rounding_mode: str | None) -> Any:
+    """``self / other``, truncated or floored if `rounding_mode` is "trunc" or "floor"."""
+    if rounding_mode is None:
+        return np.true_divide(*floating([x, y]))
+    x, y = arithmetic([x, y])
+    if rounding_mode == "floor":
+        return _integer_division(np.floor_divide, x, y)
+    if rounding_mode != "trunc":
+        raise RuntimeError(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+            f"'{rounding_mode}'"
+        )
+    if _is_integer(x) and _is_integer(y):
+        return _integer_division(_truncated, x, y)
+    return np.trunc(np.true_divide(x, y))
+
+
+@div.grad("self")
+def _(F: Any, grad: Any, other: Any, *, rounding_mode: Any) -> Any:
+    return F.mul(grad, 0) if rounding_mode else grad / conj(F, other)
+
+
+@div.grad("other")
+def _(F: Any, grad: Any, self: Any, other: Any, *, rounding_mode: Any) -> Any:
+    if rounding_mode:
+        return F.mul(grad, 0)
+    return -grad * conj(F, (self / other) / other)
+
+
+def _is_integer(x: Any) -> bool:
+    return isinstance(x, int) or (isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "biu")
+
+
+def _truncated(x: Any, y: Any) -> Any:
+    return np.floor_divide(np.subtract(x, np.fmod(x, y)), y)
+
+
+def _integer_division(divide: Any, x: Any, y: Any) -> Any:
+    _refuse_zero(x, y)
+    return divide(x, y)
+
+
+def _refuse_zero(x: Any, y: Any) -> None:
+    if _is_integer(x) and _is_integer(y) and np.any(np.equal(y, 0)):
+        raise RuntimeError("ZeroDivisionError")
+
+
+@op("remainder(self, other)", domain="nonzero", **_ARITHMETIC)
+def remainder(x: Any, y: Any) -> Any:
+    """``self - other * floor(self / other)``: the result has the sign of `other`."""
+    _refuse_zero(x, y)
+    return np.remainder(x, y)
+
+
+@remainder.grad("self")
+def _(F: Any, grad: Any) -> Any:
+    return grad
+
+
+@remainder.grad("other")
+def _(F: Any, grad: Any, self: Any, other: Any) -> Any:
+    return -grad * F.div(self, other, rounding_mode="floor")
+
+
+@op("fmod(self, other)", domain="nonzero", **_ARITHMETIC)
+def fmod(x: Any, y: Any) -> Any:
+    """The remainder of division rounded to zero: the result has the sign of `self`."""
+    _refuse_zero(x, y)
+    return np.fmod(x, y)
+
+
+@fmod.grad("self")
+def _(F: Any, grad: Any) -> Any:
+    return grad
+
+
+@fmod.grad("other")
+def _(F: Any, grad: Any, self: Any, other: Any) -> Any:
+    return -grad * F.div(self, other, rounding_mode="trunc")
+
+
+@op("pow(self, other)", node="PowBackward1", domain="positive", **_ARITHMETIC)
+def pow(x: Any, y: Any) -> Any:
+    """``self ** other`` of two tensors."""
+    return _power(x, y)
+
+
+@pow.grad("self")
+def _(F: Any, grad: Any, self: Any, other: Any) -> Any:
+    value = grad * conj(F, other * F.pow(self, other - 1))
+    return F.where(other == 0, F.zeros_like(value), value)
+
+
+@pow.grad("other")
+def _(F: Any, grad: Any, self: Any, other: Any, result: Any) -> Any:
+    value = grad * conj(F, result * F.log(self))
+    # 0 ** y is constant in y >= 0, and log(0) must not make it nan.
+    return F.where(F.logical_and(self == 0, other >= 0), F.zeros_like(value), value)
+
+
+@op("pow_scalar(self; exponent)", node="PowBackward0", publish=(), domain="positive")
+def pow_scalar(x: Any, *, exponent: Any) -> Any:
+    """``self ** exponent`` for a number."""
+    if x.dtype.kind in "iu" and isinstance(exponent, int) and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    x, exponent = arithmetic([x, exponent])
+    return _power(x, exponent)
+
+
+@pow_scalar.grad("self")
+def _(F: Any, grad: Any, self: Any, *, exponent: Any) -> Any:
+    if exponent == 0:
+        return F.zeros_like(self)
+    return grad * conj(F, exponent * F.pow_scalar(self, exponent - 1))
+
+
+@op("rpow(self, base)", node="PowBackward1", publish=(), promote="arithmetic")
+def rpow(x: Any, base: Any) -> Any:
+    """``base ** self`` for a number."""
+    return _power(base, x)
+
+
+@rpow.grad("self")
+def _(F: Any, grad: Any, base: Any, result: Any) -> Any:
+    if base == 0:
+        return F.mul(grad, 0)
+    return grad * conj(F, result * F.log(F.full(result, size=(), value=base)))
+
+
+def _power(x: Any, exponent: Any) -> Any:
+    """Small exponents by multiplication: NumPy's float power is many times slower."""
+    if exponent.__class__ in (int, float):
+        if exponent == 2:
+            return np.multiply(x, x)
+        if exponent == 3:
+            return np.multiply(np.multiply(x, x), x)
+        if exponent == 1:
+            return np.array(x)
+        if exponent == 0.5 and x.dtype.kind == "f":
+            return np.sqrt(x)
+        if exponent == -1 and x.dtype.kind == "f":
+            return np.reciprocal(x)
+    return np.power(x, exponent)
+
+
+# -- minimum, maximum and friends
+
+
+def _extremum(name: str, function: Any, aliases: tuple[str, ...] = ()) -> Any:
+    """An elementwise choice of one of two; equal values share the gradient."""
+    wins = {"maximum": "ge", "fmax": "ge", "minimum": "le", "fmin": "le"}[name]
+
+    def of_self(F: Any, grad: Any, self: Any, other: Any) -> Any:
+        return F.mul(grad, _share(F, wins, self, other, grad))
+
+    def of_other(F: Any, grad: Any, self: Any, other: Any) -> Any:
+        return F.mul(grad, 1 - _share(F, wins, self, other, grad))
+
+    return op(
+        f"{name}(self, other)", function, doc=f"Elementwise {name}; see `np.{name}`.",
+        promote="arithmetic", domain="off_ties", self=of_self, other=of_other,
+    )  # fmt: skip
+
+
+def _share(F: Any, wins: str, first: Any, second: Any, like: Any) -> Any:
+    """1 where the first is chosen, 0 where the second is, 1/2 where they are equal."""
+    better, equal = getattr(F, wins)(first, second), F.eq(first, second)
+    return F.cast_like(better, like) - F.cast_like(equal, like) * 0.5
+
+
+maximum = _extremum("maximum", np.maximum)
+minimum = _extremum("minimum", np.minimum)
+fmax = _extremum("fmax", np.fmax)
+fmin = _extremum("fmin", np.fmin)
+
+atan2 = op(
+    "atan2(self, other)", np.arctan2, doc="The angle of the point (other, self).",
+    aliases=("arctan2",), domain="nonzero",
+    self=lambda F, grad, self, other: grad * (other / (self * self + other * other)),
+    other=lambda F, grad, self, other: grad * (-self / (self * self + other * other)),
+    **_FLOATING,
+)  # fmt: skip
+
+hypot = op(
+    "hypot(self, other)", np.hypot, doc="``sqrt(self**2 + other**2)``.", domain="nonzero",
+    self=lambda F, grad, self, result: grad * (self / result),
+    other=lambda F, grad, other, result: grad * (other / result),
+    **_ARITHMETIC,
+)  # fmt: skip
+
+
+@op("lerp(self, end, weight)", promote="arithmetic", inplace=True)
+def lerp(x: Any, end: Any, weight: Any) -> Any:
+    """``self + weight * (end - self)``, computed from the nearer end."""
+    near = np.abs(weight) < 0.5
+    difference = np.subtract(end, x)
+    one = 1 if isinstance(weight, (int, float)) else weight.dtype.type(1)
+    forwards = np.add(x, np.multiply(weight, difference))
+    backwards = np.subtract(end, np.multiply(difference, one - weight))
+    return np.where(near, forwards, backwards)
+
+
+@lerp.grad("self")
+def _(F: Any, grad: Any, weight: Any) -> Any:
+    return grad * (1 - weight)
+
+
+@lerp.grad("end")
+def _(F: Any, grad: Any, weight: Any) -> Any:
+    return grad * weight
+
+
+@lerp.grad("weight")
+def _(F: Any, grad: Any, self: Any, end: Any) -> Any:
+    return grad * (end - self)
+
+
+@op("addcmul(self, tensor1, tensor2; *, value=1)", promote="arithmetic", inplace=True)
+def addcmul(x: Any, first: Any, second: Any, *, value: Any) -> Any:
+    """``self + value * tensor1 * tensor2``."""
+    product = np.multiply(first, second)
+    return np.add(x, product if value == 1 else np.multiply(product, value))
+
+
+@addcmul.grad("self")
+def _(F: Any, grad: Any) -> Any:
+    return grad
+
+
+@addcmul.grad("tensor1")
+def _(F: Any, grad: Any, tensor2: Any, *, value: Any) -> Any:
+    return grad * (tensor2 * value)
+
+
+@addcmul.grad("tensor2")
+def _(F: Any, grad: Any, tensor1: Any, *, value: Any) -> Any:
+    return grad * (tensor1 * value)
+
+
+@op("addcdiv(self, tensor1, tensor2; *, value=1)", promote="arithmetic", inplace=True,
+    domain="nonzero")  # fmt: skip
+def addcdiv(x: Any, first: Any, second: Any, *, value: Any) -> Any:
+    """``self + value * tensor1 / tensor2``."""
+    if _is_integer(first) and _is_integer(second):
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported, and in a future release addcdiv "
+            "will perform a true division of tensor1 and tensor2."
+        )
+    return np.add(x, np.multiply(np.true_divide(first, second), value))
+
+
+@addcdiv.grad("self")
+def _(F: Any, grad: Any) -> Any:
+    return grad
+
+
+@addcdiv.grad("tensor1")
+def _(F: Any, grad: Any, tensor2: Any, *, value: Any) -> Any:
+    return grad * (value / tensor2)
+
+
+@addcdiv.grad("tensor2")
+def _(F: Any, grad: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
+    return -grad * (value * tensor1 / (tensor2 * tensor2))

@@ -1,0 +1,338 @@
+"""Reductions: sums, means, products, extrema, norms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clew.op import op
+from clew.ops.rules import conj, count, keep_dims, numpy_dtype, wrap_dim, wrap_dims
+
+
+def _sum(x: Any, axis: Any, keepdims: bool, dtype: Any) -> Any:
+    """Sums of integers are int64; halves are added in single precision."""
+    if dtype is not None:
+        x = x.astype(numpy_dtype(dtype), copy=False)
+    elif x.dtype.kind in "biu":
+        return np.sum(x, axis=axis, keepdims=keepdims, dtype=np.int64)
+    if x.dtype.itemsize == 2:
+        return np.sum(x, axis=axis, keepdims=keepdims, dtype=np.float32).astype(x.dtype)
+    return np.sum(x, axis=axis, keepdims=keepdims)
+
+
+@op("sum_all(self; *, dtype=None)", node="SumBackward0", publish=(), jvp="linear")
+def sum_all(x: Any, *, dtype: Any) -> Any:
+    """The sum of all elements."""
+    return _sum(x, None, False, dtype)
+
+
+@sum_all.grad("self")
+def _(F: Any, grad: Any, self_shape: Any) -> Any:
+    return F.expand(grad, self_shape)
+
+
+@op("sum(self; dim=None, keepdim=False, *, dtype=None)", node="SumBackward1", publish=(),
+    jvp="linear")  # fmt: skip
+def sum(x: Any, *, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    """The sum over `dim`, an int or a tuple of them; over all without."""
+    return _sum(x, wrap_dims(dim, x.ndim), keepdim, dtype)
+
+
+@sum.grad("self")
+def _(F: Any, grad: Any, self_shape: Any, *, dim: Any, keepdim: bool) -> Any:
+    return F.expand(keep_dims(F, grad, self_shape, dim, keepdim), self_shape)
+
+
+@op("sum_to_size(self; size)", publish=(), jvp="linear")
+def sum_to_size(x: Any, *, size: Any) -> Any:
+    """Sum until the shape is `size`: what undoes broadcasting."""
+    extra = x.ndim - len(size)
+    axes = tuple(range(extra)) + tuple(
+        extra + i for i, n in enumerate(size) if n == 1 and x.shape[extra + i] != 1
+    )
+    return np.sum(x, axis=axes, keepdims=True, dtype=x.dtype).reshape(size)
+
+
+@sum_to_size.grad("self")
+def _(F: Any, grad: Any, self_shape: Any, *, size: Any) -> Any:
+    extra = len(self_shape) - len(size)
+    return F.expand(F.reshape(grad, (1,) * extra + tuple(size)), self_shape)
+
+
+def _mean(x: Any, axis: Any, keepdims: bool, dtype: Any) -> Any:
+    if dtype is not None:
+        x = x.astype(numpy_dtype(dtype), copy=False)
+    if x.dtype.kind not in "fcV":
+        from clew.dtypes import scalar_name
+
+        raise RuntimeError(
+            "mean(): could not infer output dtype. Input dtype must be either a floating point or "
+            f"complex dtype. Got: {scalar_name(x.dtype)}"
+        )
+    n = x.size if axis is None else int(np.prod([x.shape[a] for a in axis]))
+    if x.dtype.itemsize == 2:
+        total = np.sum(x, axis=axis, keepdims=keepdims, dtype=np.float32)
+        return np.true_divide(total, n).astype(x.dtype)
+    total = np.sum(x, axis=axis, keepdims=keepdims)
+    return np.true_divide(total, n, dtype=x.dtype)
+
+
+@op("mean_all(self; *, dtype=None)", node="MeanBackward0", publish=(), jvp="linear")
+def mean_all(x: Any, *, dtype: Any) -> Any:
+    """The mean of all elements."""
+    return _mean(x, None, False, dtype)
+
+
+@mean_all.grad("self")
+def _(F: Any, grad: Any, self_shape: Any) -> Any:
+    return F.expand(grad, self_shape) / max(count(self_shape, None), 1)
+
+
+@op("mean(self; dim=None, keepdim=False, *, dtype=None)", node="MeanBackward1", publish=(),
+    jvp="linear")  # fmt: skip
+def mean(x: Any, *, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    """The mean over `dim`, an int or a tuple of them; over all without."""
+    return _mean(x, wrap_dims(dim, x.ndim), keepdim, dtype)
+
+
+@mean.grad("self")
+def _(F: Any, grad: Any, self_shape: Any, *, dim: Any, keepdim: bool) -> Any:
+    whole = F.expand(keep_dims(F, grad, self_shape, dim, keepdim), self_shape)
+    return whole / max(count(self_shape, dim), 1)
+
+
+# -- extrema
+
+
+def _no_empty(x: Any, name: str) -> None:
+    if x.size == 0:
+        raise RuntimeError(
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
+            "reduction dim with the 'dim' argument."
+        )
+
+
+def _extremum_of_all(name: str, function: Any) -> Any:
+    def forward(x: Any) -> Any:
+        _no_empty(x, name)
+        return function(x)
+
+    def rule(F: Any, grad: Any, self: Any, result: Any) -> Any:
+        return _evenly(F, grad, self, result)
+
+    return op(
+        f"{name}_all(self)", forward, doc=f"The {name} of all elements.", publish=(),
+        node=f"{name.capitalize()}Backward1", domain="distinct", self=rule,
+    )  # fmt: skip
+
+
+def _evenly(F: Any, grad: Any, x: Any, extremum: Any) -> Any:
+    """The gradient of an extremum, shared evenly by the elements that reach it."""
+    mask = F.logical_or(F.eq(x, extremum), F.logical_and(F.isnan(x), F.isnan(extremum)))
+    weight = F.cast_like(mask, x)
+    return grad * (weight / F.sum_all(weight))
+
+
+max_all = _extremum_of_all("max", np.max)
+min_all = _extremum_of_all("min", np.min)
+
+
+def _extremum_with_index(name: str, argument: Any) -> Any:
+    def forward(x: Any, *, dim: int, keepdim: bool) -> Any:
+        d = wrap_dim(dim, x.ndim)
+        if x.ndim == 0:
+            return x.copy(), np.zeros((), np.int64)
+        if x.shape[d] == 0:
+            raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
+        index = np.expand_dims(argument(x, axis=d), d)
+        values = np.take_along_axis(x, index, d)
+        if not keepdim:
+            values, index = np.squeeze(values, d), np.squeeze(index, d)
+        return np.ascontiguousarray(values), np.ascontiguousarray(index, dtype=np.int64)
+
+    def rule(F: Any, grad: Any, self_shape: Any, indices: Any, *, dim: int, keepdim: bool) -> Any:
+        return F.put_values(grad, indices, size=self_shape, dim=dim, keepdim=keepdim)
+
+    return op(
+        f"{name}_dim(self; dim, keepdim=False) -> values, indices", forward, publish=(),
+        doc=f"The {name} along `dim` and where it stands.", node=f"{name.capitalize()}Backward0",
+        no_grad_outputs=(1,), domain="distinct", self=rule,
+    )  # fmt: skip
+
+
+max_dim = _extremum_with_index("max", np.argmax)
+min_dim = _extremum_with_index("min", np.argmin)
+
+
+@op("put_values(self, indices; size, dim, keepdim)", publish=(), jvp="linear")
+def put_values(x: Any, indices: Any, *, size: Any, dim: int, keepdim: bool) -> Any:
+    """Zeros of `size` with the values put where `indices` says, along `dim`."""
+    out = np.zeros(size, x.dtype)
+    if not size:
+        return x.reshape(())
+    if not keepdim:
+        x, indices = np.expand_dims(x, dim), np.expand_dims(indices, dim)
+    np.put_along_axis(out, indices, x, dim)
+    return out
+
+
+@put_values.grad("self")
+def _(F: Any, grad: Any, indices: Any, *, dim: int, keepdim: bool) -> Any:
+    return F.take_values(grad, indices, dim=dim, keepdim=keepdim)
+
+
+@op("take_values(self, indices; dim, keepdim)", publish=(), jvp="linear")
+def take_values(x: Any, indices: Any, *, dim: int, keepdim: bool) -> Any:
+    """The values that `indices` names along `dim`."""
+    if x.ndim == 0:
+        return x.copy()
+    if keepdim:
+        return np.take_along_axis(x, indices, dim)
+    return np.squeeze(np.take_along_axis(x, np.expand_dims(indices, dim), dim), dim)
+
+
+@take_values.grad("self")
+def _(F: Any, grad: Any, self_shape: Any, indices: Any, *, dim: int, keepdim: bool) -> Any:
+    return F.put_values(grad, indices, size=self_shape, dim=dim, keepdim=keepdim)
+
+
+def _extrema(name: str, function: Any) -> Any:
+    def forward(x: Any, *, dim: Any, keepdim: bool) -> Any:
+        dims = wrap_dims(dim, x.ndim)
+        for d in dims:
+            if x.shape[d] == 0:
+                raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
+        return function(x, axis=dims, keepdims=keepdim)
+
+    def rule(F: Any, grad: Any, self: Any, result: Any, *, dim: Any, keepdim: bool) -> Any:
+        shape = tuple(self.shape)
+        mask = F.eq(self, keep_dims(F, result, shape, dim, keepdim))
+        weight = F.cast_like(mask, self)
+        total = F.sum(weight, dim, keepdim=True)
+        return keep_dims(F, grad, shape, dim, keepdim) * (weight / total)
+
+    return op(
+        f"{name}(self; dim=(), keepdim=False)", forward, domain="distinct", self=rule,
+        doc=f"The extremum over `dim`; equal elements share the gradient (see `{name}`).",
+    )  # fmt: skip
+
+
+amax = _extrema("amax", np.max)
+amin = _extrema("amin", np.min)
+
+
+def _index_of(name: str, function: Any) -> Any:
+    def forward(x: Any, *, dim: Any, keepdim: bool) -> Any:
+        if dim is None:
+            if x.size == 0:
+                raise IndexError(
+                    f"{name}(): Expected reduction dim to be specified for input.numel() == 0. "
+                    "Specify the reduction dim with the 'dim' argument."
+                )
+            index = np.asarray(function(x))
+            return index.reshape((1,) * x.ndim) if keepdim else index
+        d = wrap_dim(dim, x.ndim)
+        if x.ndim == 0:
+            return np.zeros((), np.int64)
+        if x.shape[d] == 0:
+            raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
+        return np.asarray(function(x, axis=d, keepdims=keepdim))
+
+    return op(f"{name}(self; dim=None, keepdim=False)", forward, doc="Where the extremum stands.")
+
+
+argmax = _index_of("argmax", np.argmax)
+argmin = _index_of("argmin", np.argmin)
+
+
+# -- any, all, counting
+
+
+def _logical(name: str, function: Any) -> Any:
+    def forward(x: Any, *, dim: Any, keepdim: bool) -> Any:
+        result = np.asarray(function(x, axis=wrap_dims(dim, x.ndim), keepdims=keepdim))
+        return result.astype(np.uint8) if x.dtype == np.uint8 else result
+
+    return op(f"{name}(self; dim=None, keepdim=False)", forward, doc=f"Whether {name} are true.")
+
+
+any_ = _logical("any", np.any)
+all_ = _logical("all", np.all)
+
+
+# -- products
+
+
+@op("prod_all(self; *, dtype=None)", node="ProdBackward0", publish=(), domain="nonzero")
+def prod_all(x: Any, *, dtype: Any) -> Any:
+    """The product of all elements."""
+    return _prod(x, None, False, dtype)
+
+
+@prod_all.grad("self")
+def _(F: Any, grad: Any, self: Any, result: Any) -> Any:
+    flat = F.reshape(self, (-1,))
+    others = F.products_of_others(flat, dim=0)
+    return grad * conj(F, F.reshape(others, tuple(self.shape)))
+
+
+@op("prod(self; dim, keepdim=False, *, dtype=None)", node="ProdBackward1", publish=(),
+    domain="nonzero")  # fmt: skip
+def prod(x: Any, *, dim: int, keepdim: bool, dtype: Any) -> Any:
+    """The product along `dim`."""
+    return _prod(x, wrap_dim(dim, x.ndim) if x.ndim else None, keepdim, dtype)
+
+
+@prod.grad("self")
+def _(F: Any, grad: Any, self: Any, *, dim: int, keepdim: bool) -> Any:
+    shape = tuple(self.shape)
+    if not shape:
+        return grad
+    whole = keep_dims(F, grad, shape, dim, keepdim)
+    return whole * conj(F, F.products_of_others(self, dim=dim))
+
+
+def _prod(x: Any, axis: Any, keepdims: bool, dtype: Any) -> Any:
+    if dtype is not None:
+        x = x.astype(numpy_dtype(dtype), copy=False)
+    kind = np.int64 if x.dtype.kind in "biu" else x.dtype
+    return np.prod(x, axis=axis, keepdims=keepdims, dtype=kind)
+
+
+@op("products_of_others(self; dim)", publish=(), domain="nonzero")
+def products_of_others(x: Any, *, dim: int) -> Any:
+    """For each element the product of the others along `dim`, without dividing (zeros are fine)."""
+    before, after = np.ones_like(x), np.ones_like(x)
+    n = x.shape[dim]
+    ahead = [slice(None)] * x.ndim
+    behind = [slice(None)] * x.ndim
+    for i in range(1, n):
+        ahead[dim], behind[dim] = i, i - 1
+        before[tuple(ahead)] = before[tuple(behind)] * x[tuple(behind)]
+        ahead[dim], behind[dim] = n - 1 - i, n - i
+        after[tuple(ahead)] = after[tuple(behind)] * x[tuple(behind)]
+    return before * after
+
+
+@products_of_others.grad("self")
+def _(F: Any, grad: Any, self: Any, *, dim: int) -> Any:
+    # d(prod of all but i)/dx_j is the product of all but i and j.
+    n = self.shape[dim]
+    total = F.zeros_like(self)
+    for i in range(n):
+        chosen = F.one_slice(F.zeros_like(self), i, dim=dim, value=1)
+        rest = F.where(F.eq(chosen, 1), F.ones_like(self), self)
+        others = F.products_of_others(rest, dim=dim) * (1 - chosen)
+        total = total + others * F.sum(grad * chosen, dim, keepdim=True)
+    return total
+
+
+@op("one_slice(self; index, dim, value)", publish=())
+def one_slice(x: Any, *, index: int, dim: int, value: Any) -> Any:
+    """A copy of `self` with one slice along `dim` set to a constant; serves rules only."""
+    out = x.copy()
+    where = [slice(None)] * x.ndim
+    where[dim] = index  # type: ignore[call-overload]
+    out[tuple(where)] = value
+    return out

@@ -1,0 +1,83 @@
+"""Small helpers of rules and forwards.  Layer 2: arrays and namespaces only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from clew import dtypes
+
+_COMPLEX = frozenset(
+    [np.dtype(np.complex64), np.dtype(np.complex128), dtypes.complex64, dtypes.complex128]
+)
+
+
+def conj(F: Any, x: Any) -> Any:
+    """The conjugate of a complex value; a real one as it is."""
+    if getattr(x, "dtype", None) in _COMPLEX:
+        return F.conj(x)
+    return x.conjugate() if x.__class__ is complex else x
+
+
+def wrap_dim(dim: int, ndim: int) -> int:
+    """A dimension counted from the front.
+
+    Raises:
+        IndexError: there is no such dimension.
+        TypeError: `dim` is no integer.
+    """
+    try:
+        dim = dim.__index__()
+    except AttributeError:
+        raise TypeError(f"argument 'dim' must be int, not {type(dim).__name__}") from None
+    n = max(ndim, 1)
+    if not -n <= dim < n:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})"
+        )
+    return dim % n
+
+
+def wrap_dims(dim: Any, ndim: int) -> tuple[int, ...]:
+    """The dimensions that a reduction runs over: all for None and for an empty sequence.
+
+    Raises:
+        IndexError: there is no such dimension.
+        RuntimeError: a dimension is named twice.
+    """
+    if dim is None:
+        return tuple(range(ndim))
+    if isinstance(dim, Sequence):
+        if not dim:
+            return tuple(range(ndim))
+        dims = tuple(wrap_dim(d, ndim) for d in dim)
+        for i, d in enumerate(dims):
+            if d in dims[:i]:
+                raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+    else:
+        dims = (wrap_dim(dim, ndim),)
+    return dims if ndim else ()
+
+
+def keep_dims(F: Any, grad: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
+    """`grad` of a reduction with the reduced dimensions put back, of size one."""
+    if keepdim or not shape:
+        return grad
+    dims = wrap_dims(dim, len(shape))
+    return F.reshape(grad, tuple(1 if i in dims else n for i, n in enumerate(shape)))
+
+
+def count(shape: tuple[int, ...], dim: Any) -> int:
+    """The number of elements that one result of a reduction is made of."""
+    total = 1
+    for d in wrap_dims(dim, len(shape)):
+        total *= shape[d]
+    return total
+
+
+def numpy_dtype(dtype: Any) -> np.dtype:
+    """The NumPy dtype of an attribute ``dtype=`` (a clew or NumPy dtype)."""
+    found: np.dtype = dtype.numpy if isinstance(dtype, dtypes.dtype) else np.dtype(dtype)
+    return found

@@ -1,0 +1,206 @@
+"""Functions of one argument, elementwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clew.op import op
+from clew.ops.rules import conj
+
+
+def _function(name: str, forward: Any, rule: Any, **options: Any) -> Any:
+    options = {"promote": "floating", "inplace": True, "jvp": "elementwise", **options}
+    return op(f"{name}(self)", forward, self=rule, **options)
+
+
+_function("exp", np.exp, lambda F, grad, result: grad * conj(F, result))
+_function("exp2", np.exp2, lambda F, grad, result: grad * conj(F, result) * float(np.log(2)))
+_function("expm1", np.expm1, lambda F, grad, result: grad * (conj(F, result) + 1))
+_function("log", np.log, lambda F, grad, self: grad / conj(F, self), domain="positive")
+_function(
+    "log2", np.log2, lambda F, grad, self: grad / (conj(F, self) * float(np.log(2))),
+    domain="positive",
+)  # fmt: skip
+_function(
+    "log10", np.log10, lambda F, grad, self: grad / (conj(F, self) * float(np.log(10))),
+    domain="positive",
+)  # fmt: skip
+_function("log1p", np.log1p, lambda F, grad, self: grad / (conj(F, self) + 1), domain="positive")
+_function("sqrt", np.sqrt, lambda F, grad, result: grad / (2 * conj(F, result)), domain="positive")
+_function(
+    "rsqrt",
+    lambda x: np.reciprocal(np.sqrt(x)),
+    lambda F, grad, result: -0.5 * grad * conj(F, result * result * result),
+    doc="``1 / sqrt(self)``.",
+    domain="positive",
+)
+_function(
+    "reciprocal", np.reciprocal, lambda F, grad, result: -grad * conj(F, result * result),
+    domain="nonzero",
+)  # fmt: skip
+_function("sin", np.sin, lambda F, grad, self: grad * conj(F, F.cos(self)))
+_function("cos", np.cos, lambda F, grad, self: grad * -conj(F, F.sin(self)))
+_function("tan", np.tan, lambda F, grad, result: grad * conj(F, 1 + result * result), domain="unit")
+_function(
+    "asin", np.arcsin, lambda F, grad, self: grad * conj(F, F.rsqrt(1 - self * self)),
+    domain="unit", aliases=("arcsin",),
+)  # fmt: skip
+_function(
+    "acos", np.arccos, lambda F, grad, self: grad * -conj(F, F.rsqrt(1 - self * self)),
+    domain="unit", aliases=("arccos",),
+)  # fmt: skip
+_function(
+    "atan", np.arctan, lambda F, grad, self: grad / conj(F, self * self + 1), aliases=("arctan",)
+)
+_function("sinh", np.sinh, lambda F, grad, self: grad * conj(F, F.cosh(self)))
+_function("cosh", np.cosh, lambda F, grad, self: grad * conj(F, F.sinh(self)))
+_function("tanh", np.tanh, lambda F, grad, result: grad * conj(F, 1 - result * result))
+_function(
+    "asinh", np.arcsinh, lambda F, grad, self: grad * conj(F, F.rsqrt(self * self + 1)),
+    aliases=("arcsinh",),
+)  # fmt: skip
+_function(
+    "acosh", lambda x: np.arccosh(x), lambda F, grad, self: grad * conj(F, F.rsqrt(self * self - 1)),
+    domain="above_one", aliases=("arccosh",), doc="Inverse hyperbolic cosine.",
+)  # fmt: skip
+_function(
+    "atanh", np.arctanh, lambda F, grad, self: grad / conj(F, 1 - self * self),
+    domain="unit", aliases=("arctanh",),
+)  # fmt: skip
+
+
+def _neg(x: Any) -> Any:
+    if x.dtype.kind == "b":
+        raise RuntimeError(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
+            "invert a mask, use the `~` or `logical_not()` operator instead."
+        )
+    return np.negative(x)
+
+
+op(
+    "neg(self)", _neg, doc="``-self``.", inplace=True, jvp="linear", aliases=("negative",),
+    self=lambda F, grad: -grad,
+)  # fmt: skip
+
+op(
+    "abs(self)", np.abs, inplace=True, domain="nonzero", aliases=("absolute",),
+    self=lambda F, grad, self: grad * F.sgn(self),
+)  # fmt: skip
+
+op(
+    "square(self)", np.square, publish=(), doc="``self * self``.",
+    self=lambda F, grad, self: grad * (2 * conj(F, self)),
+)  # fmt: skip
+
+
+@op("sgn(self)", jvp="linear", inplace=True, domain="nonzero",
+    self=lambda F, grad: F.mul(grad, 0))  # fmt: skip
+def sgn(x: Any) -> Any:
+    """The sign; for a complex number the number divided by its absolute value."""
+    return np.sign(x)
+
+
+def _step(name: str, forward: Any, **options: Any) -> Any:
+    """A function that is constant almost everywhere: its gradient is zero."""
+    options = {"inplace": True, "jvp": "linear", "domain": "off_integers", **options}
+    return op(f"{name}(self)", forward, self=lambda F, grad: F.mul(grad, 0), **options)
+
+
+def _of_floats(function: Any) -> Any:
+    """Rounding leaves integers as they are."""
+    return lambda x: x.copy() if x.dtype.kind in "iu" else function(x)
+
+
+_step("floor", _of_floats(np.floor), doc="The next integer below.")
+_step("ceil", _of_floats(np.ceil), doc="The next integer above.")
+_step("trunc", _of_floats(np.trunc), doc="The integer part.", aliases=("fix",))
+_step("sign", np.sign, domain="nonzero")
+
+op(
+    "frac(self)", lambda x: x - np.trunc(x), doc="The fractional part.", inplace=True,
+    domain="off_integers", self=lambda F, grad: grad,
+)  # fmt: skip
+
+
+@op("round(self; *, decimals=0)", inplace=True, domain="off_integers",
+    self=lambda F, grad: F.mul(grad, 0))  # fmt: skip
+def round(x: Any, *, decimals: int) -> Any:
+    """Round to `decimals` places, halves to even."""
+    return x.copy() if x.dtype.kind in "iu" and not decimals else np.round(x, decimals)
+
+
+@op("clone(self; *, memory_format=None)", jvp="linear", self=lambda F, grad: grad)
+def clone(x: Any, *, memory_format: Any) -> Any:
+    """A copy, recorded."""
+    if x.flags.c_contiguous or memory_format == "contiguous":
+        return x.copy()
+    return np.array(x, order="K")
+
+
+@op("to_dtype(self; dtype)", node="ToCopyBackward0", publish=(), jvp="linear",
+    self=lambda F, grad: grad)  # fmt: skip
+def to_dtype(x: Any, *, dtype: Any) -> Any:
+    """A copy of another type; the engine casts the gradient back."""
+    return x.astype(dtype.numpy if hasattr(dtype, "numpy") else dtype)
+
+
+@op("cast_like(self, other)", publish=())
+def cast_like(x: Any, other: Any) -> Any:
+    """`self` in the type of `other`; not differentiable (it serves rules, for masks)."""
+    return np.asarray(x).astype(other.dtype)
+
+
+@op("zeros_like(self)", publish=())
+def zeros_like(x: Any) -> Any:
+    """Zeros of the same shape and type; a constant."""
+    return np.zeros_like(x)
+
+
+@op("ones_like(self)", publish=())
+def ones_like(x: Any) -> Any:
+    """Ones of the same shape and type; a constant."""
+    return np.ones_like(x)
+
+
+@op("full(self; size, value)", publish=())
+def full(x: Any, *, size: Any, value: Any) -> Any:
+    """A constant of the type of `self`."""
+    return np.full(size, value, dtype=x.dtype)
+
+
+# -- complex numbers
+
+
+@op("conj(self)", publish=(), jvp="linear", self=lambda F, grad: F.conj(grad))
+def conj_(x: Any) -> Any:
+    """The complex conjugate; a real tensor as it is."""
+    return np.conjugate(x) if x.dtype.kind == "c" else x
+
+
+@op("real(self)", publish=(), jvp="linear", self=lambda F, grad: grad)
+def real(x: Any) -> Any:
+    """The real part, copied."""
+    return np.real(x).copy()
+
+
+# -- tests, which have no gradient
+
+for _name in ("isnan", "isinf", "isfinite"):
+    op(f"{_name}(self)", getattr(np, _name))
+op("logical_not(self)", np.logical_not, inplace=True)
+op("signbit(self)", np.signbit)
+
+
+@op("bitwise_not(self)", inplace=True)
+def bitwise_not(x: Any) -> Any:
+    """Bitwise not; logical not of bools.
+
+    Raises:
+        RuntimeError: the tensor is neither integer nor bool.
+    """
+    if x.dtype.kind not in "biu":
+        raise RuntimeError("bitwise_not is only implemented for integer and bool tensors")
+    return np.invert(x)

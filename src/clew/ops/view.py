@@ -1,0 +1,447 @@
+"""Ops whose result shares the memory of their input, and their adjoints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clew.op import op
+from clew.ops.rules import wrap_dim
+from clew.storage import Geometry, contiguous_strides, extent, flat_storage, strided
+
+# -- shapes
+
+
+def infer_size(size: tuple[int, ...], numel: int) -> tuple[int, ...]:
+    """`size` with its -1 worked out.
+
+    Raises:
+        RuntimeError: more than one -1, or no such size holds `numel` elements.
+    """
+    size = tuple(int(n) for n in size)
+    unknown = [i for i, n in enumerate(size) if n == -1]
+    if len(unknown) > 1:
+        raise RuntimeError("only one dimension can be inferred")
+    negative = [n for n in size if n < -1]
+    if negative:
+        raise RuntimeError(f"invalid shape dimension {negative[0]}")
+    known = 1
+    for n in size:
+        known *= n if n != -1 else 1
+    if unknown:
+        if known == 0:
+            raise RuntimeError(
+                f"cannot reshape tensor of 0 elements into shape {list(size)} because the "
+                "unspecified dimension size -1 can be any value and is ambiguous"
+            )
+        if numel % known == 0:
+            i = unknown[0]
+            return (*size[:i], numel // known, *size[i + 1 :])
+    elif known == numel:
+        return size
+    raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {numel}")
+
+
+@op("view(self; *size)", view=True, publish=(), jvp="linear")
+def view(x: Any, *, size: Any) -> Any:
+    """The same elements under another shape.
+
+    Raises:
+        RuntimeError: the strides do not allow it (use `reshape`).
+    """
+    size = infer_size(size, x.size)
+    result = x.view()
+    try:
+        result.shape = size
+    except (AttributeError, ValueError):
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one "
+            "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
+        ) from None
+    return result
+
+
+@view.grad("self")
+def _(F: Any, grad: Any, self_shape: Any) -> Any:
+    return F.reshape(grad, self_shape)
+
+
+@op("reshape(self; size)", publish=(), node="ReshapeAliasBackward0", jvp="linear")
+def reshape(x: Any, *, size: Any) -> Any:
+    """The elements under another shape, copied only if need be; for rules."""
+    return x.reshape(size)
+
+
+@reshape.grad("self")
+def _(F: Any, grad: Any, self_shape: Any) -> Any:
+    return F.reshape(grad, self_shape)
+
+
+@op("unsafe_view(self; size)", publish=(), jvp="linear")
+def unsafe_view(x: Any, *, size: Any) -> Any:
+    """`view` of a tensor that nobody else has: not tracked as a view."""
+    return x.reshape(size)
+
+
+@unsafe_view.grad("self")
+def _(F: Any, grad: Any, self_shape: Any) -> Any:
+    return F.reshape(grad, self_shape)
+
+
+@op("expand(self; *size, implicit=False)", view=True, publish=("method",), jvp="linear")
+def expand(x: Any, *, size: Any, implicit: bool) -> Any:
+    """Repeat dimensions of size one without copying; -1 keeps a size."""
+    extra = len(size) - x.ndim
+    if extra < 0:
+        raise RuntimeError(
+            f"expand({{{_sizes(x.shape)}}}, size={{{_sizes(size)}}}): the number of sizes provided "
+            f"({len(size)}) must be greater or equal to the number of dimensions in the tensor "
+            f"({x.ndim})"
+        )
+    full = []
+    for i, n in enumerate(size):
+        if n == -1 and i < extra:
+            raise RuntimeError(
+                f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing "
+                f"dimension {i}"
+            )
+        known = x.shape[i - extra] if i >= extra else 1
+        if n != -1 and known not in (1, n):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({n}) must match the existing size ({known}) at "
+                f"non-singleton dimension {i}.  Target sizes: {list(size)}.  Tensor sizes: "
+                f"{list(x.shape)}"
+            )
+        full.append(known if n == -1 else n)
+    result = np.broadcast_to(x, full)
+    # broadcast_to forbids writing; whether a write is allowed is for the version check to say.
+    return np.lib.stride_tricks.as_strided(x, result.shape, result.strides)
+
+
+def _sizes(shape: Any) -> str:
+    return ", ".join(map(str, shape))
+
+
+@expand.grad("self")
+def _(F: Any, grad: Any, self_shape: Any) -> Any:
+    return F.sum_to_size(grad, size=self_shape)
+
+
+@op("permute(self; *dims)", view=True, jvp="linear")
+def permute(x: Any, *, dims: Any) -> Any:
+    """Reorder the dimensions."""
+    if len(dims) != x.ndim:
+        raise RuntimeError(
+            f"permute(sparse_coo): number of dimensions in the tensor input does not match the "
+            f"length of the desired ordering of dimensions i.e. input.dim() = {x.ndim} is not "
+            f"equal to len(dims) = {len(dims)}"
+        )
+    order = [wrap_dim(d, x.ndim) for d in dims]
+    if len(set(order)) != len(order):
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return x.transpose(order)
+
+
+@permute.grad("self")
+def _(F: Any, grad: Any, self_shape: Any, *, dims: Any) -> Any:
+    inverse = [0] * len(dims)
+    for i, d in enumerate(dims):
+        inverse[d % len(dims)] = i
+    return F.permute(grad, tuple(inverse))
+
+
+@op("transpose(self; dim0, dim1)", view=True, jvp="linear", aliases=("swapaxes", "swapdims"))
+def transpose(x: Any, *, dim0: int, dim1: int) -> Any:
+    """Swap two dimensions."""
+    first, second = wrap_dim(dim0, x.ndim), wrap_dim(dim1, x.ndim)
+    return x.swapaxes(first, second) if x.ndim else x.view()
+
+
+@transpose.grad("self")
+def _(F: Any, grad: Any, *, dim0: int, dim1: int) -> Any:
+    return F.transpose(grad, dim0, dim1)
+
+
+@op("t(self)", view=True, jvp="linear")
+def t(x: Any) -> Any:
+    """The transpose of a matrix; a vector or a number as it is."""
+    if x.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {x.ndim}D")
+    return x.T
+
+
+@t.grad("self")
+def _(F: Any, grad: Any) -> Any:
+    return F.t(grad)
+
+
+@op("unsqueeze(self; dim)", view=True, jvp="linear")
+def unsqueeze(x: Any, *, dim: int) -> Any:
+    """Insert a dimension of size one."""
+    return np.expand_dims(x, wrap_dim(dim, x.ndim + 1))
+
+
+@unsqueeze.grad("self")
+def _(F: Any, grad: Any, self_shape: Any) -> Any:
+    return F.reshape(grad, self_shape)
+
+
+@op("squeeze_all(self)", view=True, publish=(), node="SqueezeBackward0", jvp="linear")
+def squeeze_all(x: Any) -> Any:
+    """Remove all dimensions of size one."""
+    return np.squeeze(x) if x.ndim else x.view()
+
+
+@squeeze_all.grad("self")
+def _(F: Any, grad: Any, self_shape: Any) -> Any:
+    return F.reshape(grad, self_shape)
+
+
+@op("squeeze_dim(self; dim)", view=True, publish=(), node="SqueezeBackward1", jvp="linear")
+def squeeze_dim(x: Any, *, dim: Any) -> Any:
+    """Remove `dim` (one or several) where its size is one."""
+    dims = dim if isinstance(dim, (tuple, list)) else (dim,)
+    wrapped = tuple(d for d in (wrap_dim(d, x.ndim) for d in dims) if x.ndim and x.shape[d] == 1)
+    return np.squeeze(x, wrapped) if wrapped else x.view()
+
+
+@squeeze_dim.grad("self")
+def _(F: Any, grad: Any, self_shape: Any) -> Any:
+    return F.reshape(grad, self_shape)
+
+
+@op("alias(self)", view=True, publish=(), jvp="linear", self=lambda F, grad: grad)
+def alias(x: Any) -> Any:
+    """A view of the whole."""
+    return x.view()
+
+
+# -- parts
+
+
+@op("select(self; dim, index)", view=True, jvp="linear")
+def select(x: Any, *, dim: int, index: int) -> Any:
+    """One slice along `dim`, without that dimension."""
+    if x.ndim == 0:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    d = wrap_dim(dim, x.ndim)
+    n = x.shape[d]
+    if not -n <= index < n:
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {list(x.shape)} at "
+            f"dimension {d}"
+        )
+    return x[(slice(None),) * d + (index, ...)]
+
+
+@select.grad("self")
+def _(F: Any, grad: Any, self_shape: Any, *, dim: int, index: int) -> Any:
+    return F.select_backward(grad, size=self_shape, dim=dim, index=index)
+
+
+@op("select_backward(self; size, dim, index)", publish=(), jvp="linear")
+def select_backward(x: Any, *, size: Any, dim: int, index: int) -> Any:
+    """Zeros of `size` with one slice filled: the adjoint of `select`."""
+    out = np.zeros(size, x.dtype)
+    out[(slice(None),) * wrap_dim(dim, len(size)) + (index, ...)] = x
+    return out
+
+
+@select_backward.grad("self")
+def _(F: Any, grad: Any, *, dim: int, index: int) -> Any:
+    return F.select(grad, dim, index)
+
+
+@op("slice(self; dim=0, start=None, end=None, step=1)", view=True, publish=(), jvp="linear")
+def slice_(x: Any, *, dim: int, start: Any, end: Any, step: int) -> Any:
+    """``self[start:end:step]`` along `dim`."""
+    if step <= 0:
+        raise ValueError("step must be greater than zero")
+    return x[(slice(None),) * wrap_dim(dim, x.ndim) + (slice(start, end, step),)]
+
+
+@slice_.grad("self")
+def _(F: Any, grad: Any, self_shape: Any, *, dim: int, start: Any, end: Any, step: int) -> Any:
+    return F.slice_backward(grad, size=self_shape, dim=dim, start=start, end=end, step=step)
+
+
+@op("slice_backward(self; size, dim, start, end, step)", publish=(), jvp="linear")
+def slice_backward(x: Any, *, size: Any, dim: int, start: Any, end: Any, step: int) -> Any:
+    """Zeros of `size` with the slice filled: the adjoint of `slice`."""
+    out = np.zeros(size, x.dtype)
+    out[(slice(None),) * wrap_dim(dim, len(size)) + (slice(start, end, step),)] = x
+    return out
+
+
+@slice_backward.grad("self")
+def _(F: Any, grad: Any, *, dim: int, start: Any, end: Any, step: int) -> Any:
+    return F.slice(grad, dim, start, end, step)
+
+
+@op("diagonal(self; offset=0, dim1=0, dim2=1)", view=True, jvp="linear")
+def diagonal(x: Any, *, offset: int, dim1: int, dim2: int) -> Any:
+    """The diagonal of the planes that two dimensions span, as the last dimension."""
+    first, second = wrap_dim(dim1, x.ndim), wrap_dim(dim2, x.ndim)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    read_only = np.diagonal(x, offset, first, second)
+    return (
+        np.lib.stride_tricks.as_strided(x, read_only.shape, read_only.strides)
+        if (offset == 0)
+        else _writable_diagonal(x, offset, first, second)
+    )
+
+
+def _writable_diagonal(x: Any, offset: int, first: int, second: int) -> Any:
+    """The diagonal off the main one begins further along one of the two dimensions."""
+    start = [slice(None)] * x.ndim
+    start[second if offset > 0 else first] = slice(abs(offset), None)
+    part = x[tuple(start)]
+    read_only = np.diagonal(part, 0, first, second)
+    return np.lib.stride_tricks.as_strided(part, read_only.shape, read_only.strides)
+
+
+@diagonal.grad("self")
+def _(F: Any, grad: Any, self_shape: Any, *, offset: int, dim1: int, dim2: int) -> Any:
+    return F.diagonal_backward(grad, size=self_shape, offset=offset, dim1=dim1, dim2=dim2)
+
+
+@op("diagonal_backward(self; size, offset, dim1, dim2)", publish=(), jvp="linear")
+def diagonal_backward(x: Any, *, size: Any, offset: int, dim1: int, dim2: int) -> Any:
+    """Zeros of `size` with the diagonal filled: the adjoint of `diagonal`."""
+    out = np.zeros(size, x.dtype)
+    diagonal.forward(out, offset=offset, dim1=dim1, dim2=dim2)[...] = x
+    return out
+
+
+@diagonal_backward.grad("self")
+def _(F: Any, grad: Any, *, offset: int, dim1: int, dim2: int) -> Any:
+    return F.diagonal(grad, offset, dim1, dim2)
+
+
+@op("unfold(self; dimension, size, step)", view=True, publish=("method",), jvp="linear")
+def unfold(x: Any, *, dimension: int, size: int, step: int) -> Any:
+    """All slices of `size` along a dimension, `step` apart, as a new last dimension."""
+    if x.ndim == 0:
+        return np.lib.stride_tricks.as_strided(x, (size,), (x.itemsize,))
+    d = wrap_dim(dimension, x.ndim)
+    if size > x.shape[d]:
+        raise RuntimeError(
+            f"maximum size for tensor at dimension {d} is {x.shape[d]} but size is {size}"
+        )
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    shape = list(x.shape)
+    strides = list(x.strides)
+    shape[d] = (shape[d] - size) // step + 1
+    inner = strides[d]
+    strides[d] *= step
+    return np.lib.stride_tricks.as_strided(x, (*shape, size), (*strides, inner))
+
+
+@unfold.grad("self")
+def _(F: Any, grad: Any, self_shape: Any, *, dimension: int, size: int, step: int) -> Any:
+    if not self_shape:
+        return F.reshape(grad, ())
+    return F.unfold_backward(grad, input_size=self_shape, dimension=dimension, size=size, step=step)
+
+
+@op("unfold_backward(self; input_size, dimension, size, step)", publish=(), jvp="linear")
+def unfold_backward(x: Any, *, input_size: Any, dimension: int, size: int, step: int) -> Any:
+    """Add the slices back to where they came from: the adjoint of `unfold`."""
+    d = wrap_dim(dimension, len(input_size))
+    out = np.zeros(input_size, x.dtype)
+    n = x.shape[d]
+    for k in range(size):
+        where = (slice(None),) * d + (slice(k, k + (n - 1) * step + 1, step),)
+        out[where] += x[..., k]
+    return out
+
+
+@unfold_backward.grad("self")
+def _(F: Any, grad: Any, *, dimension: int, size: int, step: int) -> Any:
+    return F.unfold(grad, dimension, size, step)
+
+
+# -- any view at all, by its geometry; see Note [Views] in autograd/views.py
+
+
+@op("as_strided(self; size, stride, storage_offset, base)", view=True, publish=(), jvp="linear")
+def as_strided(x: Any, *, size: Any, stride: Any, storage_offset: int, base: Geometry) -> Any:
+    """A view of the storage of `self` at a geometry; `base` is the geometry of `self`."""
+    target = Geometry(tuple(size), tuple(stride), storage_offset)
+    flat = flat_storage(x)
+    if extent(target) > flat.size:
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset "
+            f"{storage_offset}, and itemsize {x.itemsize} requiring a storage size of "
+            f"{extent(target) * x.itemsize} are out of bounds for storage of size {flat.nbytes}"
+        )
+    return strided(flat, target)
+
+
+@as_strided.grad("self")
+def _(F: Any, grad: Any, *, size: Any, stride: Any, storage_offset: int, base: Any) -> Any:
+    view = Geometry(tuple(size), tuple(stride), storage_offset)
+    return F.add_strided(grad, view=view, base=base)
+
+
+def _laid_out(x: Any, like: Geometry, room: Geometry) -> np.ndarray:
+    """A flat buffer that holds `x` at the geometry `like`, with room for another geometry."""
+    flat = np.zeros(max(extent(like), extent(room)), x.dtype)
+    strided(flat, like)[...] = x
+    return flat
+
+
+@op("take_strided(self; view, base)", publish=(), jvp="linear")
+def take_strided(x: Any, *, view: Geometry, base: Geometry) -> Any:
+    """What a view of geometry `view` shows of `self`, were `self` laid out as `base`."""
+    if _is_dense(base) and base.offset == 0:
+        flat = np.ascontiguousarray(x).reshape(-1)
+        return strided(flat, view).copy()
+    return strided(_laid_out(x, base, view), view).copy()
+
+
+@take_strided.grad("self")
+def _(F: Any, grad: Any, *, view: Geometry, base: Geometry) -> Any:
+    return F.add_strided(grad, view=view, base=base)
+
+
+@op("add_strided(self; view, base)", publish=(), jvp="linear")
+def add_strided(x: Any, *, view: Geometry, base: Geometry) -> Any:
+    """Zeros laid out as `base` with `self` added where `view` shows: the adjoint of the above."""
+    size = max(extent(view), extent(base))
+    places = strided(np.arange(size), view)
+    if places.size == 0:
+        return np.zeros(base.size, x.dtype)
+    flat = np.zeros(size, x.dtype)
+    np.add.at(flat, places.reshape(-1), np.asarray(x).reshape(-1))
+    return strided(flat, base).copy()
+
+
+@add_strided.grad("self")
+def _(F: Any, grad: Any, *, view: Geometry, base: Geometry) -> Any:
+    return F.take_strided(grad, view=view, base=base)
+
+
+@op("put_strided(self, other; view, base)", publish=(), jvp="linear")
+def put_strided(x: Any, y: Any, *, view: Geometry, base: Geometry) -> Any:
+    """A copy of `self`, laid out as `base`, with `other` (None: zeros) where `view` shows."""
+    flat = _laid_out(x, base, view)
+    strided(flat, view)[...] = 0 if y is None else y
+    return strided(flat, base).copy()
+
+
+@put_strided.grad("self")
+def _(F: Any, grad: Any, *, view: Geometry, base: Geometry) -> Any:
+    return F.put_strided(grad, None, view=view, base=base)
+
+
+@put_strided.grad("other")
+def _(F: Any, grad: Any, *, view: Geometry, base: Geometry) -> Any:
+    return F.take_strided(grad, view=view, base=base)
+
+
+def _is_dense(place: Geometry) -> bool:
+    return place.stride == contiguous_strides(place.size)

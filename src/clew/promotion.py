@@ -1,0 +1,74 @@
+"""Bring the operands of an op to the type it computes in.  Layer 1: imports dtypes.
+
+An op names one of `RULES` in its declaration.  Operands are arrays and Python numbers; a Python
+number stays one where NumPy gives it the array's type anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from clew import dtypes
+
+_NATIVE_FLOATS = frozenset(map(np.dtype, (np.float16, np.float32, np.float64)))
+
+
+def _cast(operand: Any, target: np.dtype) -> Any:
+    if isinstance(operand, np.ndarray):
+        return operand if operand.dtype == target else operand.astype(target)
+    if operand is None:
+        return None
+    return _number(operand, target)
+
+
+def _number(value: Any, target: np.dtype) -> np.ndarray:
+    """A 0-d array of a Python number; integers out of range wrap around, as in C."""
+    if target.kind in "iu" and isinstance(value, int) and not isinstance(value, bool):
+        bits = 8 * target.itemsize
+        return np.array(value & ((1 << bits) - 1), dtype=f"u{target.itemsize}").astype(target)
+    return np.array(value, dtype=target)
+
+
+def to_common(operands: list[Any]) -> list[Any]:
+    """All operands in the type that PyTorch's promotion gives."""
+    target = dtypes.result_type([o for o in operands if o is not None]).numpy
+    return [_cast(o, target) for o in operands]
+
+
+def arithmetic(operands: list[Any]) -> list[Any]:
+    """Operands of ``+``, ``*`` and the like; the result has their common type."""
+    if len(operands) == 2:
+        first, second = operands
+        if second.__class__ is np.ndarray:
+            if first.__class__ is np.ndarray and first.dtype == second.dtype:
+                return operands
+            first, second = second, first
+        kind = second.__class__
+        if (kind is float or kind is int) and first.dtype in _NATIVE_FLOATS:
+            return operands
+    return to_common(operands)
+
+
+def floating(operands: list[Any]) -> list[Any]:
+    """Operands of ``/``, ``exp`` and the like: integers become the default floating type."""
+    if len(operands) == 1:
+        array = operands[0]
+        if array.dtype.kind in "fcV":
+            return operands
+        return [array.astype(dtypes.get_default_dtype().numpy)]
+    operands = arithmetic(operands)
+    kinds = [o.dtype.kind for o in operands if isinstance(o, np.ndarray)]
+    if any(kind in "biu" for kind in kinds):
+        target = dtypes.get_default_dtype().numpy
+        return [_cast(o, target) for o in operands]
+    return operands
+
+
+RULES: dict[str, Callable[[list[Any]], list[Any]]] = {
+    "arithmetic": arithmetic,
+    "floating": floating,
+}
+"""What an op's ``promote`` may name."""

@@ -1,0 +1,223 @@
+"""From declarations to ``clew.exp``, ``Tensor.exp``, ``Tensor.exp_`` and ``x + y``.
+
+Layer 4.  Ops say in their declaration where they are published; functions composed of ops say it
+with the decorator `composite`.  `install` puts both on the Tensor class and returns the functions
+for ``clew/__init__.py``.
+
+Note [Overloads]
+    Where PyTorch has one name for several ops (``max``), the ops have names of their own, publish
+    nothing, and a composite function of the public name chooses among them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from clew.autograd.modes import no_grad
+from clew.dispatch import OperandError, apply, apply_inplace
+from clew.op import REGISTRY, Op
+from clew.tensor import Tensor
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+"""Everything published as ``clew.<name>``."""
+
+METHODS: dict[str, Callable[..., Any]] = {}
+"""Everything published as ``Tensor.<name>``."""
+
+
+def composite(
+    *, function: bool = True, method: bool = True, aliases: tuple[str, ...] = (), name: str = ""
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Publish a Python function of ops under its own name (or `name`)."""
+
+    def declare(f: Callable[..., Any]) -> Callable[..., Any]:
+        for public in (name or f.__name__, *aliases):
+            if function:
+                FUNCTIONS[public] = f
+            if method:
+                METHODS[public] = f
+        return f
+
+    return declare
+
+
+def write_out(out: Any, result: Any) -> Any:
+    """Put a result into the tensor given as ``out=``, resized if need be.
+
+    Raises:
+        RuntimeError: `out` has another type, or takes part in autograd.
+    """
+    if isinstance(out, (tuple, list)):
+        return type(result)(write_out(o, r) for o, r in zip(out, result))
+    if not isinstance(out, Tensor):
+        raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
+    if out.requires_grad or result.requires_grad:
+        raise RuntimeError(
+            "functions with out=... arguments don't support automatic differentiation, but one of "
+            "the arguments requires grad."
+        )
+    if out._array.shape != result._array.shape:
+        out._array = result._array.astype(out._array.dtype)
+        return out
+    with no_grad():
+        return apply_inplace(REGISTRY["copy"], out, (result,))
+
+
+def _function_of(op: Op) -> Callable[..., Any]:
+    """The public function of an op."""
+    if not op.attrs and not op.variadic_input and len(op.inputs) <= 2:
+        fast: Callable[..., Any] = _unary(op) if len(op.inputs) == 1 else _binary(op)
+    else:
+
+        def fast(*args: Any, **kwargs: Any) -> Any:
+            out = kwargs.pop("out", None)
+            result = apply(op, *op.bind(args, kwargs))
+            return result if out is None else write_out(out, result)
+
+    return _documented(fast, op, op.name)
+
+
+def _unary(op: Op) -> Callable[..., Any]:
+    def function(self: Any = None, **kwargs: Any) -> Any:
+        if kwargs:
+            out = kwargs.pop("out", None)
+            if self is not None:
+                result = apply(op, *op.bind((self,), kwargs))
+            else:
+                result = apply(op, *op.bind((), kwargs))
+            return result if out is None else write_out(out, result)
+        if not isinstance(self, Tensor):
+            raise _not_a_tensor(op.name, "input", 1, self)
+        return apply(op, (self,))
+
+    return function
+
+
+def _binary(op: Op) -> Callable[..., Any]:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", None) if kwargs else None
+        inputs = args if len(args) == 2 and not kwargs else op.bind(args, kwargs)[0]
+        if not isinstance(inputs[0], Tensor) and not isinstance(inputs[1], Tensor):
+            raise _not_a_tensor(op.name, "input", 1, inputs[0])
+        result = apply(op, inputs)
+        return result if out is None else write_out(out, result)
+
+    return function
+
+
+def _inplace_of(op: Op) -> Callable[..., Any]:
+    """The in-place twin of an op, a method."""
+
+    def function(self: Any, *args: Any, **kwargs: Any) -> Any:
+        inputs, attrs = op.bind((self, *args), kwargs)
+        return apply_inplace(op, self, inputs[1:], attrs)
+
+    return _documented(function, op, op.name + "_")
+
+
+def _documented(function: Any, op: Op, name: str) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = op.doc
+    parameters = [_parameter(op, n, d) for n, d in op.input_defaults.items()]
+    parameters += [
+        inspect.Parameter(
+            n,
+            inspect.Parameter.KEYWORD_ONLY if n in op.keyword_only
+            else inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=op.default_attrs.get(n, inspect.Parameter.empty),
+        )
+        for n in op.attrs if n != op.variadic_attr
+    ]  # fmt: skip
+    try:
+        function.__signature__ = inspect.Signature(parameters)
+    except ValueError:  # a default before a parameter without one cannot be shown
+        pass
+    return function
+
+
+def _parameter(op: Op, name: str, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
+
+
+def _not_a_tensor(function: str, argument: str, position: int, value: Any) -> TypeError:
+    return TypeError(
+        f"{function}(): argument '{argument}' (position {position}) must be Tensor, not "
+        f"{type(value).__name__}"
+    )
+
+
+# -- operators
+
+
+def _operator(op: Op, *, reflected: bool = False) -> Callable[[Any, Any], Any]:
+    if reflected:
+
+        def operator(self: Any, other: Any) -> Any:
+            try:
+                return apply(op, (other, self), op.default_attrs)
+            except OperandError:
+                return NotImplemented
+
+    else:
+
+        def operator(self: Any, other: Any) -> Any:
+            try:
+                return apply(op, (self, other), op.default_attrs)
+            except OperandError:
+                return NotImplemented
+
+    return operator
+
+
+def _inplace_operator(op: Op) -> Callable[[Any, Any], Any]:
+    def operator(self: Any, other: Any) -> Any:
+        try:
+            return apply_inplace(op, self, (other,), op.default_attrs)
+        except OperandError:
+            return NotImplemented
+
+    return operator
+
+
+_OPERATORS = {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "mod": "remainder",
+    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
+}  # fmt: skip
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+def _install_operators() -> None:
+    for python_name, op_name in _OPERATORS.items():
+        op = REGISTRY[op_name]
+        setattr(Tensor, f"__{python_name}__", _operator(op))
+        setattr(Tensor, f"__r{python_name}__", _operator(op, reflected=True))
+        setattr(Tensor, f"__i{python_name}__", _inplace_operator(op))
+    # PyTorch computes a number minus a tensor by an op of its own.
+    Tensor.__rsub__ = _operator(REGISTRY["rsub"])  # type: ignore[attr-defined]
+    for name in _COMPARISONS:
+        setattr(Tensor, f"__{name}__", _operator(REGISTRY[name]))
+
+
+def install() -> dict[str, Callable[..., Any]]:
+    """Publish everything; the functions, by name."""
+    for op in REGISTRY.values():
+        names = (op.name, *op.aliases)
+        if op.publish:
+            function = _function_of(op)
+            for name in names:
+                if "function" in op.publish:
+                    FUNCTIONS.setdefault(name, function)
+                if "method" in op.publish:
+                    METHODS.setdefault(name, function)
+        if op.inplace:
+            inplace = _inplace_of(op)
+            for name in names:
+                METHODS.setdefault(name + "_", inplace)
+    for name, method in METHODS.items():
+        setattr(Tensor, name, method)
+    _install_operators()
+    Tensor.__hash__ = object.__hash__  # type: ignore[method-assign]
+    return FUNCTIONS

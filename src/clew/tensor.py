@@ -1,0 +1,422 @@
+"""The Tensor class: an array, its version, its place in the graph, its gradient.
+
+Layer 4.  This file holds what a tensor *is*; operations are installed on the class from their
+declarations (``install.py``), everything else that is written by hand stands in ``methods/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from clew import dtypes
+from clew.autograd.handles import RemovableHandle, add_hook
+from clew.autograd.modes import state
+from clew.autograd.node import FIRST, Node
+from clew.autograd.views import NO_EDGE, TensorMeta, accumulator, refresh
+from clew.device import CPU, device
+from clew.site import here
+from clew.storage import VersionCounter
+
+
+class Tensor:
+    """An n-dimensional array that knows how it was computed.
+
+    Made by `clew.tensor`, `clew.zeros` and the like; the constructor itself takes what PyTorch's
+    legacy one takes (see ``methods/legacy.py``).
+    """
+
+    __slots__ = (
+        "_array", "_counter", "_edge", "_grad", "_meta", "_requires_grad", "__dict__",
+        "__weakref__",
+    )  # fmt: skip
+
+    _array: np.ndarray
+    _counter: VersionCounter
+    _edge: tuple[Node, int] | None
+    _grad: Tensor | None
+    _meta: TensorMeta | None
+    _requires_grad: bool
+
+    # NumPy must leave ``array * tensor`` to the tensor.
+    __array_priority__ = 1000
+    __hash__ = object.__hash__
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        from clew.methods.legacy import construct
+
+        return construct(cls, args, kwargs)
+
+    # -- construction inside clew
+
+    @classmethod
+    def _from_array(cls, array: np.ndarray, requires_grad: bool = False) -> Any:
+        """A leaf on this very array."""
+        t = _new(cls)
+        t._array = array
+        t._counter = VersionCounter()
+        t._edge = None
+        t._grad = None
+        t._meta = None
+        t._requires_grad = requires_grad
+        if requires_grad:
+            t._ensure_meta().site = here()
+        if state.inference:
+            t._ensure_meta().inference = True
+        return t
+
+    def _alias(self, edge: tuple[Any, int] | None = None) -> Any:
+        """Another tensor on the same memory and version, with the given place in the graph."""
+        t = _new(Tensor)
+        t._array = self._array
+        t._counter = self._counter
+        t._grad = None
+        t._meta = None
+        if edge is None or edge[0] is None:
+            t._edge = None
+            t._requires_grad = False
+        elif edge[0].seq == FIRST:  # a leaf: share its accumulator
+            return edge[0].variable
+        else:
+            t._edge = edge
+            t._requires_grad = True
+        return t
+
+    def _ensure_meta(self) -> TensorMeta:
+        if self._meta is None:
+            self._meta = TensorMeta()
+        return self._meta
+
+    # -- the graph
+
+    def _gradient_edge(self) -> tuple[Any, int]:
+        """Where a gradient of this tensor goes: (node, output number), or (None, 0)."""
+        meta = self._meta
+        if meta is not None and meta.base is not None and meta.view_version != self._counter.value:
+            refresh(self)
+        if self._edge is not None:
+            return self._edge
+        return (accumulator(self), 0) if self._requires_grad else NO_EDGE
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node that made this tensor; None for a leaf."""
+        node = self._gradient_edge()[0]
+        return None if node is None or self._edge is None else node
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients are computed for this tensor."""
+        meta = self._meta
+        if meta is not None and meta.base is not None and not self._requires_grad:
+            self._gradient_edge()
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Start or stop recording operations on this leaf.
+
+        Raises:
+            RuntimeError: the tensor is no leaf (and is to stop), its type is not floating or
+                complex, or it is an inference tensor.
+        """
+        if self._edge is not None and not requires_grad:
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables. If you want to use a "
+                "computed variable in a subgraph that doesn't require differentiation use "
+                "var_no_grad = var.detach()."
+            )
+        if requires_grad and self._array.dtype.kind not in "fcV":
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        if requires_grad and self.is_inference() and not state.inference:
+            raise RuntimeError(
+                "Setting requires_grad=True on inference tensor outside InferenceMode is not "
+                "allowed."
+            )
+        if self._edge is None:
+            if requires_grad and not self._requires_grad:
+                self._ensure_meta().site = here()
+            self._requires_grad = bool(requires_grad)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made this tensor."""
+        return self.grad_fn is None
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of its node this tensor is."""
+        return self._gradient_edge()[1]
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The accumulated gradient, of this tensor's shape and dtype."""
+        if self._grad is None and self._edge is not None and not self.retains_grad:
+            _warn_non_leaf_grad()
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            _check_grad(self, value)
+        self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether this non-leaf keeps its gradient (see `retain_grad`)."""
+        return self._edge is not None and self._meta is not None and self._meta.retains_grad
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of this non-leaf in ``grad``; nothing to do for a leaf.
+
+        Raises:
+            RuntimeError: the tensor does not require grad.
+        """
+        if not self.requires_grad:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        node, output_nr = self._gradient_edge()
+        if node.seq == FIRST or self.retains_grad:
+            return
+        self._ensure_meta().retains_grad = True
+        node._hooks().retain[output_nr] = _Retain(self)
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+        """Call ``hook(grad)`` when the gradient is computed; a Tensor it returns replaces it.
+
+        Raises:
+            RuntimeError: the tensor does not require grad.
+        """
+        if not self.requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        node, output_nr = self._gradient_edge()
+        if node.seq == FIRST:
+            meta = self._ensure_meta()
+            if meta.hooks is None:
+                meta.hooks = _hook_table()
+            return add_hook(meta.hooks, hook)
+        tables = node._hooks().tensor
+        return add_hook(tables.setdefault(output_nr, _hook_table()), hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
+        """Call ``hook(param)`` after a gradient was accumulated into this leaf.
+
+        Raises:
+            RuntimeError: the tensor does not require grad or is no leaf.
+        """
+        if not self.requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if self.grad_fn is not None:
+            raise RuntimeError(
+                "post accumulate grad hooks cannot be registered on non-leaf tensors"
+            )
+        meta = self._ensure_meta()
+        if meta.post_accumulate is None:
+            meta.post_accumulate = _hook_table()
+        return add_hook(meta.post_accumulate, hook)
+
+    def detach(self) -> Tensor:
+        """This tensor without its history: the same memory and version, no gradient."""
+        t = self._alias()
+        meta = t._ensure_meta()
+        meta.cut = ("detach()", here())
+        meta.inference = self.is_inference()
+        return t
+
+    def detach_(self) -> Tensor:
+        """Take this tensor out of the graph that made it.
+
+        Raises:
+            RuntimeError: it is a view, whose base would still be in the graph.
+        """
+        meta = self._ensure_meta()
+        if meta.base is not None:
+            raise RuntimeError(
+                "Can't detach views in-place. Use detach() instead. If you are using "
+                "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as "
+                "True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
+                "these gradients. To fix this error, please refer to the Optimizer.zero_grad() "
+                "function in torch/optim/optimizer.py as the solution."
+            )
+        if self._edge is not None:
+            self._edge = None
+            self._requires_grad = False
+            meta.retains_grad = False
+            meta.cut = ("detach_()", here())
+        self._requires_grad = False
+        return self
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory with a version of its own: writes to it go unnoticed by autograd."""
+        t = self._alias()
+        t._counter = VersionCounter()
+        t._ensure_meta().cut = (".data", here())
+        return t
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        if self._requires_grad and value._array.dtype.kind not in "fcV":
+            raise RuntimeError(
+                "data set to a tensor that requires gradients must be floating point or complex "
+                "dtype"
+            )
+        self._array = value._array
+
+    @property
+    def _version(self) -> int:
+        if self.is_inference():
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return self._counter.value
+
+    @property
+    def _base(self) -> Tensor | None:
+        return None if self._meta is None else self._meta.base
+
+    def _is_view(self) -> bool:
+        return self._base is not None
+
+    def is_inference(self) -> bool:
+        """Whether the tensor was made in inference mode."""
+        return self._meta is not None and self._meta.inference
+
+    def backward(
+        self,
+        gradient: Tensor | None = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Any = None,
+    ) -> None:
+        """Accumulate the gradient of this tensor into the leaves; see `clew.autograd.backward`."""
+        from clew.autograd import backward
+
+        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+    # -- the array
+
+    @property
+    def shape(self) -> Any:
+        """The size of each dimension, a `clew.Size`."""
+        return Size(self._array.shape)
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        """The type of the elements."""
+        return dtypes.of_numpy(self._array.dtype)
+
+    @property
+    def device(self) -> device:
+        """Where the memory is: the CPU."""
+        return CPU
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim
+
+
+_new = object.__new__
+
+
+class Size(tuple[int, ...]):
+    """A tensor's shape: a tuple of ints."""
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        """The number of elements of a tensor of this shape."""
+        total = 1
+        for n in self:
+            total *= n
+        return total
+
+    def __repr__(self) -> str:
+        return f"torch.Size([{', '.join(map(str, self))}])"
+
+    __str__ = __repr__
+
+    def __add__(self, other: Any) -> Size:
+        return Size(tuple.__add__(self, tuple(other)))
+
+    def __mul__(self, other: Any) -> Size:
+        return Size(tuple.__mul__(self, other))
+
+    __rmul__ = __mul__
+
+    def __getitem__(self, index: Any) -> Any:
+        found = tuple.__getitem__(self, index)
+        return Size(found) if isinstance(index, slice) else found
+
+    def __reduce__(self) -> Any:
+        return (Size, (tuple(self),))
+
+
+class _Retain:
+    """Stores a gradient in a non-leaf, which it must not keep alive."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Tensor) -> None:
+        import weakref
+
+        self.tensor = weakref.ref(tensor)
+
+    def __call__(self, grad: Tensor) -> None:
+        tensor = self.tensor()
+        if tensor is None:
+            return
+        if tensor._grad is None:
+            tensor._grad = grad.clone()
+        else:
+            tensor._grad = tensor._grad + grad  # type: ignore[operator]
+
+
+def _hook_table() -> Any:
+    from collections import OrderedDict
+
+    return OrderedDict()
+
+
+def _check_grad(tensor: Tensor, grad: Any) -> None:
+    if not isinstance(grad, Tensor):
+        raise TypeError(
+            f"assigned grad expected to be a Tensor or None but got grad of type {type(grad).__name__}"
+        )
+    if grad is tensor:
+        raise RuntimeError("can't assign Variable as its own grad")
+    if grad._array.dtype != tensor._array.dtype:
+        raise RuntimeError(
+            f"attempting to assign a gradient with dtype '{_dtype_word(grad)}' to a tensor with "
+            f"grad_dtype '{_dtype_word(tensor)}'."
+        )
+    if grad._array.shape != tensor._array.shape:
+        raise RuntimeError("assigned grad has data of a different size")
+
+
+def _dtype_word(tensor: Tensor) -> str:
+    return dtypes.scalar_name(tensor._array.dtype)
+
+
+def _warn_non_leaf_grad() -> None:
+    import warnings
+
+    warnings.warn(
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+        "attribute won't be populated during autograd.backward(). If you indeed want the .grad "
+        "field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If "
+        "you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead. "
+        "See github.com/pytorch/pytorch/pull/30531 for more informations.",
+        UserWarning,
+        stacklevel=3,
+    )
