@@ -1,0 +1,141 @@
+"""Negative log-likelihood over classes. Imports NumPy, sibling kernels, dtype names.
+
+Shapes: x, log-probabilities, (C,), (N, C) or (N, C, d1, ...); target (), (N,) or (N, d1, ...)
+with class indices in int64 or uint8; weight (C,). Half precision is computed in float32.
+"""
+
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dtypes import scalar_name
+from .half import narrow, widen
+
+Ints = tuple[int, ...]
+
+
+def nll_loss(
+    x: NDArray, target: NDArray, weight: NDArray | None, reduction: str, ignore_index: int
+) -> tuple[NDArray, NDArray]:
+    """-weight[target] * x[target], its sum or weighted mean; and the total weight.
+
+    `reduction` is "none", "mean" or "sum"; targets equal to `ignore_index` count nothing. As in
+    PyTorch, the total weight is 0 for reduction "none" of a batch, where nothing needs it.
+
+    Raises ValueError or RuntimeError for shapes that do not fit, IndexError for a target that is
+    no class.
+    """
+    _check(x.shape, target, weight)
+    wide = widen(x)
+    flat, weights, ignored = _locate(x.shape, target, weight, ignore_index, wide.dtype)
+    losses = -weights * wide.reshape(-1)[flat]
+    losses[ignored] = 0
+    total = weights.sum()
+    if reduction == "none":
+        out = losses.reshape(() if x.ndim == 1 else target.shape)
+        total = total if x.ndim == 1 else np.zeros_like(total)
+    elif reduction == "sum":
+        out = losses.sum()
+    else:
+        out = losses.sum() / total
+    return narrow(np.asarray(out), x.dtype), narrow(np.asarray(total), x.dtype)
+
+
+def nll_loss_backward(
+    grad: NDArray,
+    x_shape: Ints,
+    target: NDArray,
+    weight: NDArray | None,
+    reduction: str,
+    ignore_index: int,
+    total_weight: NDArray,
+) -> NDArray:
+    """Gradient of the log-probabilities, shape `x_shape`; `total_weight` is the forward's."""
+    g = widen(grad)
+    flat, weights, ignored = _locate(x_shape, target, weight, ignore_index, g.dtype)
+    if reduction == "none":
+        g = g.reshape(-1)
+    elif reduction == "mean":
+        g = g / widen(total_weight)
+    values = -weights * g
+    values[ignored] = 0
+    out = np.zeros(prod(x_shape), g.dtype)
+    out[flat] = values
+    return narrow(out.reshape(x_shape), grad.dtype)
+
+
+def _locate(
+    x_shape: Ints, target: NDArray, weight: NDArray | None, ignore_index: int, dtype: np.dtype
+) -> tuple[NDArray, NDArray, NDArray]:
+    """For each target: the flat index of its log-probability, its weight, whether to ignore it.
+
+    What is ignored has weight 0 and the index of class 0.
+    """
+    batch, classes, *space = x_shape if len(x_shape) > 1 else (1, *x_shape)
+    length = prod(space)
+    classes_of = target.reshape(batch, length).astype(np.int64)
+    ignored = classes_of == ignore_index
+    classes_of[ignored] = 0
+    outside = classes_of.view(np.uint64) >= classes  # negative indices are huge ones
+    if outside.any():
+        raise IndexError(f"Target {classes_of[outside][0]} is out of bounds.")
+    if weight is None:
+        weights = np.ones(classes_of.shape, dtype)
+    else:
+        weights = widen(weight).astype(dtype, copy=False)[classes_of]
+    weights[ignored] = 0
+    flat = classes_of * length
+    flat += np.arange(0, batch * classes * length, classes * length)[:, None]
+    flat += np.arange(length)
+    return flat.reshape(-1), weights.reshape(-1), ignored.reshape(-1)
+
+
+def _check(x_shape: Ints, target: NDArray, weight: NDArray | None) -> None:
+    """Raise PyTorch's errors for shapes and dtypes that do not fit."""
+    if not x_shape:
+        raise ValueError("Expected 1 or more dimensions (got 0)")
+    if len(x_shape) > 1 and target.shape[:1] != x_shape[:1]:
+        raise ValueError(
+            f"Expected input batch_size ({x_shape[0]}) to match target batch_size "
+            f"({target.shape[0] if target.ndim else 0})."
+        )
+    if len(x_shape) <= 2:
+        _check_flat(x_shape, target)
+    else:
+        _check_spatial(x_shape, target)
+    if target.dtype not in (np.int64, np.uint8):
+        raise RuntimeError(
+            f"expected target dtype to be Long or Byte, but got {scalar_name(target.dtype)}"
+        )
+    classes = x_shape[0] if len(x_shape) == 1 else x_shape[1]
+    if weight is not None and weight.shape != (classes,):
+        if len(x_shape) > 2:
+            raise RuntimeError("weight tensor should be defined either for all or no classes")
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {classes} classes or no classes "
+            f"but got weight tensor of shape: {list(weight.shape)}"
+        )
+
+
+def _check_flat(x_shape: Ints, target: NDArray) -> None:
+    if target.ndim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if len(x_shape) == 1 and target.size != 1:
+        raise ValueError(
+            f"For 1D input, 1D target must have size 1, but got target size: {target.size}"
+        )
+
+
+def _check_spatial(x_shape: Ints, target: NDArray) -> None:
+    if len(x_shape) == 4 and target.ndim != 3:
+        raise RuntimeError(
+            "only batches of spatial targets supported (3D tensors) but got targets of "
+            f"dimension: {target.ndim}"
+        )
+    if target.shape[1:] != x_shape[2:]:
+        shapes = list(x_shape), list(target.shape)
+        if len(x_shape) == 4:
+            raise RuntimeError("size mismatch (got input: {} , target: {}".format(*shapes))
+        expected = [x_shape[0], *x_shape[2:]]
+        raise RuntimeError(f"Expected target size {expected}, got {shapes[1]}")
