@@ -154,7 +154,8 @@ def apply_inplace(
     target._counter.bump(name)
     node = None
     if plan is not None:
-        edges = tuple(_edge(x) for x in (target, *inputs))
+        originals = (target, *inputs)
+        edges = tuple(_edge(originals[i]) for i in plan.inputs)
         node = _record(op, operands, attrs, mask, (target,), edges)
         if node is not None:
             rebase(target, node)
@@ -177,7 +178,7 @@ def _record(
     if not plan.calls:
         return None
     if edges is None:
-        edges = tuple([_edge(x) for x in inputs])
+        edges = tuple([_edge(inputs[i]) for i in plan.inputs])
     metas = tuple([(out._array.shape, out._array.dtype) for out in outs])
     saved = _save(plan, inputs, outs) if plan.saves else ()
     node = node_class(op)(plan, edges, saved, attrs, metas, here())

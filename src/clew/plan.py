@@ -25,24 +25,43 @@ class Save(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One rule to run: the inputs it serves and where its arguments stand among the saved."""
+    """One rule to run.
+
+    Attributes:
+        rule: the rule.
+        edges: the edges of the node that it serves.
+        required: for each of them, whether its input requires grad.
+        arguments: where its arguments stand among the saved values.
+    """
 
     rule: Rule
-    inputs: tuple[int, ...]
+    edges: tuple[int, ...]
+    required: tuple[bool, ...]
     arguments: tuple[int, ...]
 
 
 class Plan:
-    """The saves and calls of an op for one mask and number of inputs."""
+    """The saves and calls of an op for one mask and number of inputs.
 
-    __slots__ = ("calls", "holds_tensors", "mask", "saves", "saves_first_input")
+    Attributes:
+        inputs: the inputs that a node of this op has edges for: those with a rule.
+        saves: what to keep.
+        calls: which rules to run.
+        holds_tensors: whether a tensor is among what is kept.
+        saves_first_input: whether the first input is (an in-place twin must copy it first).
+    """
+
+    __slots__ = ("calls", "holds_tensors", "inputs", "saves", "saves_first_input")
 
     def __init__(self, op: Op, mask: int, count: int) -> None:
+        rules = dict.fromkeys(op.rules.values())
+        served = {rule: _served_inputs(op, rule, count) for rule in rules}
+        self.inputs = tuple(sorted(i for inputs in served.values() for i in inputs))
         saves: list[Save] = []
         calls: list[Call] = []
-        for rule in dict.fromkeys(op.rules.values()):
-            inputs = _served_inputs(op, rule, count)
-            if not any(mask >> i & 1 for i in inputs):
+        for rule, inputs in served.items():
+            required = tuple(bool(mask >> i & 1) for i in inputs)
+            if not any(required):
                 continue
             positions = []
             for name in rule.names:
@@ -50,8 +69,8 @@ class Plan:
                 if save not in saves:
                     saves.append(save)
                 positions.append(saves.index(save))
-            calls.append(Call(rule, inputs, tuple(positions)))
-        self.mask = mask
+            edges = tuple(self.inputs.index(i) for i in inputs)
+            calls.append(Call(rule, edges, required, tuple(positions)))
         self.saves = tuple(saves)
         self.calls = tuple(calls)
         self.holds_tensors = any(s.kind in (INPUT, OUTPUT, INPUTS) for s in saves)

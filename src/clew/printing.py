@@ -68,10 +68,9 @@ class _Formatter:
         flat = array.ravel().astype(np.float64)
         nonzero = flat[np.isfinite(flat) & (flat != 0)]
         if nonzero.size == 0:
-            self.width = max((len(self.text(v)) for v in flat.tolist()), default=1)
             return
         self._choose_notation(nonzero)
-        self.width = max(len(self.text(v)) for v in flat.tolist())
+        self.width = max(len(self.text(v)) for v in nonzero.tolist())
 
     def _choose_notation(self, nonzero: np.ndarray) -> None:
         sizes = np.abs(nonzero)
@@ -80,9 +79,7 @@ class _Formatter:
         if self.integral_floats:
             self.scientific = largest / smallest > 1000.0 or largest > 1.0e8
         else:
-            self.scientific = (
-                largest / smallest > 1000.0 or largest > 1.0e8 or smallest < 1.0e-4
-            )
+            self.scientific = largest / smallest > 1000.0 or largest > 1.0e8 or smallest < 1.0e-4
         if options.sci_mode is not None:
             self.scientific = options.sci_mode
 

@@ -154,24 +154,21 @@ class OpNode(Node):
             saved.raise_for(self)
         values = [algebra.unpack(v, self) if v.__class__ in _TENSOR_LIKE else v for v in saved]
         results: list[Any] = [None] * len(self.edges)
-        mask = self.plan.mask
-        grad = grads[0]
-        for rule, inputs, arguments in self.plan.calls:
-            if need is not None and not any(need[i] for i in inputs):
+        for rule, edges, required, arguments in self.plan.calls:
+            if need is not None and not any(need[i] for i in edges):
                 continue
-            incoming = grads if rule.all_grads else grad
+            incoming = grads if rule.all_grads else grads[0]
             if incoming is None:
                 continue
+            kept = [values[i] for i in arguments]
             attrs = {name: self.attrs[name] for name in rule.attrs}
-            if not rule.joint:
-                results[inputs[0]] = algebra.call(
-                    rule.function, incoming, [values[i] for i in arguments], attrs
-                )
-                continue
-            attrs["need"] = [bool(mask >> i & 1) and (need is None or need[i]) for i in inputs]
-            parts = algebra.call(rule.function, incoming, [values[i] for i in arguments], attrs)
-            for i, part in zip(inputs, parts):
-                results[i] = part
+            if rule.joint:
+                attrs["need"] = [r and (need is None or need[i]) for i, r in zip(edges, required)]
+                parts = algebra.call(rule.function, incoming, kept, attrs)
+                for i, part in zip(edges, parts):
+                    results[i] = part
+            else:
+                results[edges[0]] = algebra.call(rule.function, incoming, kept, attrs)
         return results
 
     def release(self, freed: Freed) -> None:
@@ -192,8 +189,8 @@ class OpNode(Node):
         """The node that had made a saved input, when it was saved."""
         for value, save in zip(self.saved, self.plan.saves):
             if value is saved and save.kind == INPUT:
-                node: Node | None = self.edges[save.index][0]
-                return node
+                edge = self.plan.inputs.index(save.index) if save.index in self.plan.inputs else -1
+                return self.edges[edge][0] if edge >= 0 else None
         return None
 
     def __getattr__(self, name: str) -> Any:
@@ -263,6 +260,9 @@ class AccumulateGrad(Node):
         self.site = None
         self.hooks = None
         self.info = None
+
+    def name(self) -> str:
+        return "torch::autograd::AccumulateGrad"
 
     def meta(self, output_nr: int) -> Meta | None:
         array = self.variable._array

@@ -227,6 +227,9 @@ class CopySlices(Node):
         self.hooks = None
         self.info = None
 
+    def name(self) -> str:
+        return "torch::autograd::CopySlices"
+
     def run(self, grads: list[Any], algebra: Any, need: Sequence[bool] | None) -> Sequence[Any]:
         grad = grads[0]
         if grad is None:

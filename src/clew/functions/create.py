@@ -56,8 +56,10 @@ def _plain(data: Any) -> Any:
     if isinstance(data, Tensor):
         return data._array if data._array.ndim else data._array.item()
     if isinstance(data, (list, tuple)):
-        if data and isinstance(data[0], (list, tuple, Tensor)) or any(
-            isinstance(d, Tensor) for d in data
+        if (
+            data
+            and isinstance(data[0], (list, tuple, Tensor))
+            or any(isinstance(d, Tensor) for d in data)
         ):
             return [_plain(d) for d in data]
         return data
@@ -317,6 +319,8 @@ for _name, _function in (
 
 
 @composite(function=False)
-def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def new_tensor(
+    self: Tensor, data: Any, *, dtype: Any = None, requires_grad: bool = False
+) -> Tensor:
     """`tensor` in the type of this tensor."""
     return make(array_of(data, dtype or self.dtype), None, None, requires_grad)

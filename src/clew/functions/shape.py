@@ -174,8 +174,6 @@ def narrow(self: Tensor, dim: int, start: Any, length: int) -> Tensor:
         )
     start = start + n if start < 0 else start
     if start + length > n:
-        raise RuntimeError(
-            f"start ({start}) + length ({length}) exceeds dimension size ({n})."
-        )
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({n}).")
     attrs = {"dim": dim, "start": start, "end": start + length, "step": 1}
     return apply(REGISTRY["slice"], (self,), attrs)  # type: ignore[no-any-return]

@@ -197,7 +197,6 @@ _property("layout", lambda self: dtypes.strided, "``strided``.")
 _property("names", lambda self: (None,) * self._array.ndim, "None for each dimension.")
 
 
-
 def _get_name(self: Tensor) -> str | None:
     return None if self._meta is None else self._meta.name
 

@@ -29,7 +29,13 @@ def _(F: Any, grad: Any, condition: Any) -> Any:
     return F.where(condition, 0, grad)
 
 
-@op("clamp(self; min=None, max=None)", inplace=True, publish=(), domain="off_kinks")
+@op(
+    "clamp(self; min=None, max=None)",
+    node="ClampBackward1",
+    inplace=True,
+    publish=(),
+    domain="off_kinks",
+)
 def clamp(x: Any, *, min: Any, max: Any) -> Any:
     """Limit to ``[min, max]``; None is no limit, and `max` wins over `min`."""
     if min is None and max is None:
@@ -47,7 +53,7 @@ def _(F: Any, grad: Any, self: Any, *, min: Any, max: Any) -> Any:
     return F.where(inside, grad, 0)
 
 
-@op("clamp_tensors(self, min=None, max=None)", node="ClampBackward1", publish=(),
+@op("clamp_tensors(self, min=None, max=None)", node="ClampBackward0", publish=(),
     promote="arithmetic", domain="off_kinks")  # fmt: skip
 def clamp_tensors(x: Any, low: Any, high: Any) -> Any:
     """`clamp` with tensors as limits."""

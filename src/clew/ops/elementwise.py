@@ -202,7 +202,7 @@ def _(F: Any, grad: Any, self: Any, *, exponent: Any) -> Any:
     return grad * conj(F, exponent * F.pow_scalar(self, exponent - 1))
 
 
-@op("rpow(self, base)", node="PowBackward1", publish=(), promote="arithmetic")
+@op("rpow(self, base)", node="PowBackward2", publish=(), promote="arithmetic")
 def rpow(x: Any, base: Any) -> Any:
     """``base ** self`` for a number."""
     return _power(base, x)

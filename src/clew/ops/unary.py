@@ -27,7 +27,10 @@ _function(
     "log10", np.log10, lambda F, grad, self: grad / (conj(F, self) * float(np.log(10))),
     domain="positive",
 )  # fmt: skip
-_function("log1p", np.log1p, lambda F, grad, self: grad / (conj(F, self) + 1), domain="positive")
+_function(
+    "log1p", np.log1p, lambda F, grad, self: grad / (conj(F, self) + 1), domain="positive",
+    node="Log1PBackward0",
+)  # fmt: skip
 _function("sqrt", np.sqrt, lambda F, grad, result: grad / (2 * conj(F, result)), domain="positive")
 _function(
     "rsqrt",

@@ -125,7 +125,9 @@ class TensorAdapter(Adapter):
         return dtype.numpy
 
     def tensor(self, record: TensorRecord) -> Any:
-        return Tensor._from_array(record.view(), record.requires_grad)
+        made = Tensor._from_array(record.view())
+        # Through the public door, which refuses what a hostile file may ask for (integers).
+        return made.requires_grad_(True) if record.requires_grad else made
 
     def parameter(self, data: Any, requires_grad: bool) -> Any:
         return _parameter_class()(data, requires_grad)

@@ -154,7 +154,14 @@ class LegacyPickler(CheckpointPickler):
 
     def persistent_id(self, obj: Any) -> tuple[Any, ...] | None:
         reference = super().persistent_id(obj)
-        return None if reference is None else (*reference, None)
+        if reference is None:
+            return None
+        if obj.kind is _UNTYPED_STORAGE:
+            raise TypeError(
+                "PyTorch cannot read uint16, uint32 and uint64 from the format before zip: save with "
+                "_use_new_zipfile_serialization=True"
+            )
+        return (*reference, None)
 
 
 def pickler_class(

@@ -17,23 +17,36 @@ import numpy as np
 from clew.serialization.adapter import Adapter
 from clew.serialization.records import STORAGE_NAMES, LoadedStorage, TensorRecord, numpy_dtype
 
-# Called for tensors that clew does not have, with what to call those.
-UNSUPPORTED = {
-    "torch._utils._rebuild_sparse_tensor": "a sparse tensor",
-    "torch._utils._rebuild_sparse_csr_tensor": "a sparse tensor",
-    "torch._utils._rebuild_qtensor": "a quantized tensor",
-    "torch._utils._rebuild_meta_tensor_no_storage": "a tensor on the meta device",
-    "torch._utils._rebuild_nested_tensor": "a nested tensor",
-    "torch._utils._rebuild_wrapper_subclass": "a wrapper subclass of Tensor",
-    "torch._utils._rebuild_device_tensor_from_numpy": "a tensor of an accelerator",
-    "torch._utils._rebuild_device_tensor_from_cpu_tensor": "a tensor of an accelerator",
-    "torch.ComplexHalfStorage": "a tensor of complex32",
-    "torch.QInt8Storage": "a quantized tensor",
-    "torch.QUInt8Storage": "a quantized tensor",
-    "torch.QInt32Storage": "a quantized tensor",
-    "torch.QUInt4x2Storage": "a quantized tensor",
-    "torch.QUInt2x4Storage": "a quantized tensor",
+_KINDS = {
+    "a sparse tensor": ("_utils._rebuild_sparse_tensor", "_utils._rebuild_sparse_csr_tensor"),
+    "a tensor on the meta device": ("_utils._rebuild_meta_tensor_no_storage",),
+    "a nested tensor": ("_utils._rebuild_nested_tensor",),
+    "a wrapper subclass of Tensor": ("_utils._rebuild_wrapper_subclass",),
+    "a tensor of an accelerator": (
+        "_utils._rebuild_device_tensor_from_numpy",
+        "_utils._rebuild_device_tensor_from_cpu_tensor",
+    ),
+    "a quantized tensor": (
+        "_utils._rebuild_qtensor",
+        "QInt8Storage",
+        "QUInt8Storage",
+        "QInt32Storage",
+        "QUInt4x2Storage",
+        "QUInt2x4Storage",
+    ),
+    "a dtype": (
+        "ComplexHalfStorage",
+        "complex32",
+        "float8_e4m3fn",
+        "float8_e4m3fnuz",
+        "float8_e5m2",
+        "float8_e5m2fnuz",
+        "float8_e8m0fnu",
+        "float4_e2m1fn_x2",
+    ),
 }
+# What PyTorch's names stand for where clew has no such thing.
+UNSUPPORTED = {f"torch.{name}": kind for kind, names in _KINDS.items() for name in names}
 
 
 class StorageType:

@@ -31,28 +31,15 @@ STORAGE_NAMES = {
     "complex128": "ComplexDoubleStorage",
 }
 # Dtypes that came later have no such class: the buffer is untyped, the tensor says the dtype.
-UNTYPED_DTYPES = (
-    "uint16",
-    "uint32",
-    "uint64",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2",
-    "float8_e5m2fnuz",
-    "float8_e8m0fnu",
-)
+UNTYPED_DTYPES = ("uint16", "uint32", "uint64")
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:
-    """The NumPy dtype of PyTorch's `name`, such as "float32" or "bfloat16".
-
-    Raises:
-        TypeError: NumPy and ml_dtypes have no dtype of that name.
-    """
-    if name == "bfloat16" or name.startswith("float8"):
+    """The NumPy dtype of PyTorch's `name`, such as "float32" or "bfloat16"."""
+    if name == "bfloat16":
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, name))
+        return np.dtype(ml_dtypes.bfloat16)
     return np.dtype(name)
 
 
@@ -183,7 +170,7 @@ class LoadedStorage:
         if self.dtype is None:
             raise NotImplementedError(
                 "The file was written in the other byte order and holds an untyped storage (a "
-                "tensor of uint16, uint32, uint64 or float8): clew cannot swap its bytes."
+                "tensor of uint16, uint32 or uint64): clew cannot swap its bytes."
             )
         width = self.dtype.itemsize // (2 if self.dtype.kind == "c" else 1)
         if width > 1:
