@@ -61,13 +61,15 @@ globals().update(_dtypes.ALIASES)
 
 from math import e, inf, nan, pi  # noqa: E402
 
-_SUBMODULES = frozenset()
-
 
 def __getattr__(name: str) -> Any:
     """Import submodules when they are first used."""
-    if name in _SUBMODULES:
-        return importlib.import_module(f"clew.{name}")
+    if not name.startswith("_"):
+        try:
+            return importlib.import_module(f"clew.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"clew.{name}":
+                raise
     raise AttributeError(
         f"module 'clew' has no attribute '{name}': clew does not have it (yet); "
         "docs/compatibility.md lists what it has"

@@ -130,11 +130,11 @@ class LeafModifiedError(AutogradError):
 
     anchor = "leaf-modified"
 
-    def __init__(self, tensor: Any, operation: str, *, view: bool) -> None:
+    def __init__(self, tensor: Any, operation: str, *, view: bool, tense: str = "is being") -> None:
         what = "a view of a leaf Variable" if view else "a leaf Variable"
         leaf = tensor._meta.base if view else tensor
         super().__init__(
-            f"{what} that requires grad is being used in an in-place operation.",
+            f"{what} that requires grad {tense} used in an in-place operation.",
             ("tensor", describe(leaf)),
             ("write", f"{operation} on {'a view of it' if view else 'it'}"),
             ("cure", "to update a parameter, write inside `with torch.no_grad():`; to compute with "

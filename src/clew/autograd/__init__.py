@@ -14,6 +14,7 @@ import numpy as np
 from clew.autograd.algebra import ARRAY, TENSOR
 from clew.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from clew.autograd.engine import run_backward
+from clew.autograd.function import Function as Function
 from clew.autograd.modes import (
     enable_grad,
     inference_mode,
@@ -295,6 +296,7 @@ def _warn_reference_cycle() -> None:
 
 
 __all__ = [
+    "Function",
     "backward",
     "detect_anomaly",
     "enable_grad",

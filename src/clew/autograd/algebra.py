@@ -53,6 +53,8 @@ class ArrayAlgebra:
         self, results: Sequence[Any], grads: list[Any], grads_owned: list[bool], node: Any
     ) -> list[bool]:
         """For each result, whether only the engine can see its memory (Note [Owned gradients])."""
+        if not node.owns_results:
+            return [False] * len(results)
         alone = sum(r is not None for r in results) == 1
         return [r is not None and _is_owned(r, grads, grads_owned, node, alone) for r in results]
 
@@ -154,7 +156,7 @@ def _is_owned(
 
 
 def _kept_arrays(node: Any) -> list[np.ndarray]:
-    arrays = [saved.storage_array() for _, saved in node.saved_tensors()]
+    arrays = [saved.storage_array() for _, saved in node.kept()]
     return [a for a in arrays if a is not None]
 
 

@@ -63,6 +63,9 @@ class Node:
 
     __slots__ = ("edges", "hooks", "info", "metas", "seq", "site", "__weakref__")
 
+    owns_results = True
+    """Nobody else can see the arrays that `run` returns, unless they came in with the gradients."""
+
     edges: tuple[tuple[Any, int], ...]
     metas: tuple[Meta | None, ...]
     seq: int
@@ -117,7 +120,7 @@ class Node:
     def release(self, freed: Freed) -> None:
         """Let go of the saved values."""
 
-    def saved_tensors(self) -> list[tuple[str, SavedTensor | PackedTensor]]:
+    def kept(self) -> list[tuple[str, SavedTensor | PackedTensor]]:
         """(name, saved tensor) of all that the node keeps now."""
         return []
 
@@ -175,7 +178,7 @@ class OpNode(Node):
         if self.plan.holds_tensors:
             self.saved = freed
 
-    def saved_tensors(self) -> list[tuple[str, SavedTensor | PackedTensor]]:
+    def kept(self) -> list[tuple[str, SavedTensor | PackedTensor]]:
         """(name, saved tensor) of all that the node keeps now."""
         if isinstance(self.saved, Freed):
             return []

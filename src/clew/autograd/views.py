@@ -114,15 +114,15 @@ def _as_strided_node(view: Any, base: Any) -> Node:
     )
 
 
-def move_retained(tensor: Any, node: Node) -> None:
+def move_retained(tensor: Any, node: Node, output_nr: int = 0) -> None:
     """`retain_grad` follows the tensor to the node that makes it now."""
     if tensor._meta is None or not tensor._meta.retains_grad or tensor._edge is None:
         return
-    old, output_nr = tensor._edge
+    old, old_nr = tensor._edge
     if old.hooks is not None:
-        keep = old.hooks.retain.pop(output_nr, None)
+        keep = old.hooks.retain.pop(old_nr, None)
         if keep is not None:
-            node._hooks().retain[0] = keep
+            node._hooks().retain[output_nr] = keep
 
 
 def check_inplace(tensor: Any, name: str, records: bool) -> None:
@@ -195,12 +195,12 @@ def _view_error(tensor: Any, meta: TensorMeta) -> ViewModifiedError:
     return ViewModifiedError(text, tensor, f"make the view outside {where}, or write inside it")
 
 
-def rebase(tensor: Any, node: Node) -> None:
+def rebase(tensor: Any, node: Node, output_nr: int = 0) -> None:
     """Record that `node` wrote `tensor` in place; see Note [Rewriting history]."""
     meta = tensor._meta
     if meta is None or meta.base is None:
-        move_retained(tensor, node)
-        tensor._edge = (node, 0)
+        move_retained(tensor, node, output_nr)
+        tensor._edge = (node, output_nr)
         tensor._requires_grad = True
         return
     base = meta.base
@@ -247,5 +247,5 @@ class CopySlices(Node):
     def release(self, freed: Freed) -> None:
         self.fn.release(freed)
 
-    def saved_tensors(self) -> Any:
-        return self.fn.saved_tensors()
+    def kept(self) -> Any:
+        return self.fn.kept()

@@ -1,0 +1,395 @@
+"""User-defined operations: `Function` with its forward and backward.  Layer 4.
+
+Note [Custom Functions]
+    The ``ctx`` of a call *is* the node of the graph, as in PyTorch.  The forward runs without
+    recording; then the outputs are given the node as their edge.  An output that is an input is
+    replaced by a view of it, unless it was marked dirty: then the input's history is rewritten,
+    like that of any in-place write.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from clew.autograd.modes import no_grad, state
+from clew.autograd.node import Node, next_sequence_nr
+from clew.autograd.saved import Freed, PackedTensor, SavedTensor, save_input, save_output
+from clew.autograd.views import Creation, check_inplace, rebase
+from clew.errors import LeafModifiedError
+from clew.observers import observers
+from clew.site import here
+from clew.tensor import Tensor
+
+
+class FunctionCtx:
+    """What a `Function`'s forward leaves for its backward.
+
+    Attributes:
+        needs_input_grad: for each argument, whether its gradient is asked for.
+    """
+
+    needs_input_grad: tuple[bool, ...] = ()
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors for backward, where they are found in `saved_tensors`."""
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors for `jvp`."""
+        for tensor in tensors:
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise TypeError(
+                    "save_for_forward expects all arguments to be tensors; you should save "
+                    "non-tensors as attributes on ctx."
+                )
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Say which inputs the forward has written to; each must be returned too."""
+        self.dirty_tensors = tensors
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Say which outputs have no gradient."""
+        self.non_differentiable = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether backward is given zeros (the default) or None for outputs without gradient."""
+        self.materialize_grads = value
+
+
+class FunctionNode(Node, FunctionCtx):
+    """The node and ctx of a call of a `Function`; each has a subclass named after it."""
+
+    owns_results = False
+    _forward_cls: Any = None
+
+    def __init__(self) -> None:
+        self.edges = ()
+        self.metas = ()
+        self.seq = next_sequence_nr()
+        self.site = here()
+        self.hooks = None
+        self.info = None
+        self.to_save: Sequence[Tensor | None] = ()
+        self.dirty_tensors: Sequence[Tensor] = ()
+        self.non_differentiable: Sequence[Tensor] = ()
+        self.materialize_grads = True
+        self.saved: Any = ()
+        self.tensor_arguments: tuple[int, ...] = ()
+        self.argument_count = 0
+
+    def name(self) -> str:
+        return type(self).__name__
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        """The tensors given to `save_for_backward`.
+
+        Raises:
+            RuntimeError: backward has released them, or one was changed in place.
+        """
+        if isinstance(self.saved, Freed):
+            self.saved.raise_for(self)
+        return tuple(s if s is None else s.unpack(self) for s in self.saved)
+
+    saved_variables = saved_tensors
+
+    @property
+    def _raw_saved_tensors(self) -> tuple[Any, ...]:
+        if isinstance(self.saved, Freed):
+            self.saved.raise_for(self)
+        return tuple(self.saved)
+
+    def run(self, grads: list[Any], algebra: Any, need: Sequence[bool] | None) -> Sequence[Any]:
+        given = [self._materialized(g, i, algebra) for i, g in enumerate(grads)]
+        results = self.apply(*given)
+        results = results if isinstance(results, tuple) else (results,)
+        results = self._checked_count(results)
+        picked = []
+        for i, value in enumerate(results):
+            if i in self.tensor_arguments:
+                picked.append(self._checked(value))
+            elif value is not None:
+                raise RuntimeError(
+                    f"function {self.name()} returned a gradient different from None at position "
+                    f"{i + 1}, but the corresponding forward input was not a Variable"
+                )
+        return [algebra.unwrap(value) for value in picked]
+
+    def _materialized(self, grad: Any, index: int, algebra: Any) -> Any:
+        if grad is not None:
+            return algebra.wrap(grad)
+        meta = self.metas[index]
+        if not self.materialize_grads or meta is None:
+            return None
+        return Tensor._from_array(np.zeros(meta[0], meta[1]))
+
+    def _checked_count(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
+        count = self.argument_count
+        if len(results) > count and all(r is None for r in results[count:]):
+            results = results[:count]
+        if len(results) != count:
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients (expected "
+                f"{count}, got {len(results)})"
+            )
+        return results
+
+    def _checked(self, value: Any) -> Any:
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(f"expected Variable or None (got {type(value).__name__})")
+        return value
+
+    def apply(self, *grads: Any) -> Any:
+        """Run the user's backward."""
+        cls = self._forward_cls
+        backward, vjp = cls.backward, cls.vjp
+        if backward is not Function.backward and vjp is not Function.vjp:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
+                "should only implement one of them."
+            )
+        return (vjp if vjp is not Function.vjp else backward)(self, *grads)
+
+    def release(self, freed: Freed) -> None:
+        if self.saved:
+            self.saved = freed
+
+    def kept(self) -> list[tuple[str, Any]]:
+        if isinstance(self.saved, Freed):
+            return []
+        return [("saved_tensors", s) for s in self.saved if s is not None]
+
+
+class _FunctionMeta(type):
+    """Gives each `Function` subclass the class of its nodes."""
+
+    def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
+        super().__init__(name, bases, attrs)
+        cls._backward_cls = type(f"{name}Backward", (FunctionNode,), {"_forward_cls": cls})
+
+
+class Function(metaclass=_FunctionMeta):
+    """An operation with a forward and a backward of one's own.
+
+    Derive from it, write static methods ``forward(ctx, *args)`` and ``backward(ctx, *grads)``, and
+    call ``MyFunction.apply(*args)``.  With a static ``setup_context(ctx, inputs, output)``, forward
+    is written without ctx.
+    """
+
+    generate_vmap_rule = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        import warnings
+
+        warnings.warn(
+            f"{self.__class__} should not be instantiated. Methods on autograd functions are all "
+            "static, so you should invoke them on the class itself. Instantiating an autograd "
+            "function will raise an error in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use "
+            "new-style autograd function with static forward method. (Example: "
+            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+        )
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the outputs; to be overridden."""
+        raise NotImplementedError(
+            "You must implement the forward function for custom autograd.Function."
+        )
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Prepare ctx for backward when `forward` is written without it."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """The gradient of each argument, from those of the outputs; to be overridden."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom "
+            "autograd.Function to use it with backward mode AD."
+        )
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """The tangent of each output, from those of the inputs; to be overridden."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with "
+            "forward mode AD."
+        )
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run the forward, and record the call if an argument requires grad."""
+        ctx: FunctionNode = cls._backward_cls()  # type: ignore[attr-defined]
+        tensors = [a for a in args if isinstance(a, Tensor)]
+        records = state.grad_enabled and any(t.requires_grad for t in tensors)
+        ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+        ctx.argument_count = len(args)
+        ctx.tensor_arguments = tuple(i for i, a in enumerate(args) if isinstance(a, Tensor))
+        if records:
+            ctx.edges = tuple(t._gradient_edge() for t in tensors)
+        with no_grad():
+            if cls.setup_context is not Function.setup_context:
+                output = cls.forward(*args, **kwargs)
+                cls.setup_context(ctx, args, output)
+            else:
+                output = cls.forward(ctx, *args, **kwargs)
+        outputs = output if isinstance(output, tuple) else (output,)
+        wrapped = _wrap_outputs(ctx, tensors, outputs, records)
+        if records:
+            ctx.saved = tuple(_keep(t, wrapped, ctx) for t in _tensors_to_save(ctx))
+        ctx.to_save = ctx.dirty_tensors = ctx.non_differentiable = ()
+        for observer in observers:
+            outs = tuple(w for w in wrapped if isinstance(w, Tensor))
+            observer.on_op(cls, tuple(args), outs, ctx if records else None)
+        return wrapped if isinstance(output, tuple) else wrapped[0]
+
+
+def _tensors_to_save(ctx: FunctionNode) -> Sequence[Tensor | None]:
+    for tensor in ctx.to_save:
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"save_for_backward can only save variables, but argument is of type "
+                f"{type(tensor).__name__}"
+            )
+    return ctx.to_save
+
+
+def _keep(tensor: Any, outputs: Sequence[Any], ctx: Any) -> SavedTensor | PackedTensor | None:
+    if tensor is None:
+        return None
+    edge = tensor._edge
+    if edge is not None and edge[0] is ctx:
+        return save_output(tensor._alias(), edge[1])
+    return save_input(tensor)
+
+
+def _wrap_outputs(
+    ctx: FunctionNode, inputs: list[Tensor], outputs: tuple[Any, ...], records: bool
+) -> tuple[Any, ...]:
+    """Give each output its place in the graph; see Note [Custom Functions]."""
+    dirty = {id(t) for t in ctx.dirty_tensors}
+    given = {id(t) for t in inputs}
+    constant = {id(t) for t in ctx.non_differentiable}
+    _check_dirty(ctx, inputs, outputs)
+    metas: list[Any] = [
+        (o._array.shape, o._array.dtype) if isinstance(o, Tensor) else None for o in outputs
+    ]
+    ctx.metas = tuple(metas) or ((),)  # type: ignore[assignment]
+    seen: dict[int, Any] = {}
+    wrapped = []
+    for nr, out in enumerate(outputs):
+        if not isinstance(out, Tensor):
+            wrapped.append(out)
+            continue
+        if id(out) not in seen:
+            seen[id(out)] = _wrap_one(
+                ctx, out, nr, records=records, is_input=id(out) in given,
+                is_dirty=id(out) in dirty, is_constant=id(out) in constant,
+            )  # fmt: skip
+        wrapped.append(seen[id(out)])
+    return tuple(wrapped)
+
+
+def _check_dirty(ctx: FunctionNode, inputs: list[Tensor], outputs: tuple[Any, ...]) -> None:
+    returned = {id(o) for o in outputs}
+    for tensor in ctx.dirty_tensors:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                "mark_dirty can only accept variables, but argument is of type "
+                f"{type(tensor).__name__}"
+            )
+        tensor._counter.bump(ctx.name())
+        if id(tensor) not in returned:
+            raise RuntimeError(
+                "Some elements marked as dirty during the forward method were not returned as "
+                "output. The inputs that are modified inplace must all be outputs of the Function."
+            )
+
+
+def _wrap_one(
+    ctx: FunctionNode, out: Tensor, nr: int, *, records: bool, is_input: bool, is_dirty: bool,
+    is_constant: bool,
+) -> Tensor:  # fmt: skip
+    differentiable = records and not is_constant and out._array.dtype.kind in "fcV"
+    if is_constant or not records or not differentiable:
+        if is_dirty or not is_input:
+            if is_constant and records:
+                out._edge, out._requires_grad = None, False
+            return out
+        alias = out._alias()
+        _as_view_of(alias, out)
+        return alias
+    if is_dirty:
+        if out._edge is None and out._requires_grad:
+            raise LeafModifiedError(out, ctx.name(), view=False, tense="has been")
+        check_inplace(out, ctx.name(), records=True)
+        rebase(out, ctx, nr)
+        return out
+    if is_input:
+        alias = out._alias((ctx, nr))
+        _as_view_of(alias, out)
+        return alias
+    out._edge, out._requires_grad = (ctx, nr), True
+    if out._meta is not None and out._meta.base is not None:
+        out._meta.creation = Creation.CUSTOM_FUNCTION
+        out._meta.view_version = out._counter.value
+    return out
+
+
+def _as_view_of(alias: Tensor, source: Tensor) -> None:
+    meta = alias._ensure_meta()
+    base = source._base
+    meta.base = source if base is None else base
+    meta.view_version = alias._counter.value
+    meta.creation = Creation.CUSTOM_FUNCTION
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a backward that cannot itself be differentiated: trying to raises an error."""
+
+    @functools.wraps(backward)
+    def wrapped(ctx: Any, *grads: Any) -> Any:
+        with no_grad():
+            results = backward(ctx, *grads)
+        if not state.grad_enabled:
+            return results
+        if not any(isinstance(g, Tensor) and g.requires_grad for g in grads):
+            return results
+        many = isinstance(results, tuple)
+        tensors = [r for r in (results if many else (results,)) if isinstance(r, Tensor)]
+        stopped = iter(_Stop.apply(*[t.detach().requires_grad_() for t in tensors]))
+        replaced = tuple(
+            next(stopped) if isinstance(r, Tensor) else r for r in (results if many else (results,))
+        )
+        return replaced if many else replaced[0]
+
+    return wrapped
+
+
+class _Stop(Function):
+    """Passes values on and refuses to be differentiated."""
+
+    @staticmethod
+    def forward(ctx: Any, *tensors: Tensor) -> Any:
+        return tuple(t.clone() for t in tensors)  # type: ignore[attr-defined]
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable"
+        )
