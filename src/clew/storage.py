@@ -42,9 +42,11 @@ class Geometry(NamedTuple):
 def root(array: np.ndarray) -> np.ndarray:
     """The array that owns `array`'s memory (or borrows it from something that is no array)."""
     base = array.base
-    while isinstance(base, np.ndarray):
-        array = base
-        base = array.base
+    while base is not None:
+        if isinstance(base, np.ndarray):
+            array = base
+        # NumPy's as_strided puts an object of its own, no array, into the chain.
+        base = getattr(base, "base", None)
     return array
 
 
