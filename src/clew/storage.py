@@ -56,8 +56,10 @@ def address(array: np.ndarray) -> int:
 
 
 def element_strides(array: np.ndarray) -> tuple[int, ...]:
-    """Strides in elements, as PyTorch counts them; those of a dimension of size one or of an
-    empty array are what a contiguous tensor would have only if NumPy says so."""
+    """Strides in elements, as PyTorch counts them; those of a dimension of size one are what a
+    contiguous tensor would have only if NumPy says so."""
+    if array.size == 0:  # NumPy says 0 for all of them
+        return contiguous_strides(array.shape)
     itemsize = array.itemsize
     return tuple(s // itemsize for s in array.strides)
 

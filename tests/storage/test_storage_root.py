@@ -37,3 +37,9 @@ def test_memory_of_something_else(memory):
     array = np.frombuffer(memory)
     assert root(array) is array
     assert root(array[1:]) is array
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 3)])
+def test_strides_of_an_empty_array(shape):
+    torch = pytest.importorskip("torch")
+    assert geometry(np.empty(shape, np.float32)).stride == torch.empty(shape).stride()

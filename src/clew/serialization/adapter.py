@@ -69,7 +69,11 @@ class Adapter(ABC):
 
     @abstractmethod
     def tensor(self, record: TensorRecord) -> Any:
-        """The tensor that `record` describes, on the record's memory."""
+        """The tensor that `record` describes, on the record's memory.
+
+        Raises:
+            TypeError: there are no tensors of its dtype.
+        """
 
     @abstractmethod
     def parameter(self, data: Any, requires_grad: bool) -> Any:
@@ -110,14 +114,17 @@ class TensorAdapter(Adapter):
         if type(obj) is device:
             place = (obj.type,) if obj.index is None else (obj.type, obj.index)
             return GlobalName("torch", "device"), place
+        if type(obj) is dtypes.layout:
+            return GlobalName("torch.serialization", "_get_layout"), (repr(obj),)
         return _class_names().get(obj) if isinstance(obj, type) else None
 
     def words(self) -> Mapping[str, Any]:
         classes = {f"{word.module}.{word.name}": kind for kind, word in _class_names().items()}
-        return {**classes, **{repr(dtype): dtype for dtype in dtypes.ALL}}
+        layout = {"torch.serialization._get_layout": _layout}
+        return {**classes, **layout, **{repr(dtype): dtype for dtype in dtypes.ALL}}
 
     def callable_words(self) -> frozenset[str]:
-        return frozenset(("torch.Size", "torch.device"))
+        return frozenset(("torch.Size", "torch.device", "torch.serialization._get_layout"))
 
     def numpy_dtype(self, dtype: Any) -> np.dtype[Any]:
         if not isinstance(dtype, dtypes.dtype):
@@ -125,6 +132,7 @@ class TensorAdapter(Adapter):
         return dtype.numpy
 
     def tensor(self, record: TensorRecord) -> Any:
+        dtypes.of_numpy(record.dtype)
         made = Tensor._from_array(record.view())
         # Through the public door, which refuses what a hostile file may ask for (integers).
         return made.requires_grad_(True) if record.requires_grad else made
@@ -174,6 +182,12 @@ def _class_names() -> dict[type, GlobalName]:
         dtypes.dtype: GlobalName("torch", "dtype"),
         _parameter_class(): GlobalName("torch.nn.parameter", "Parameter"),
     }
+
+
+def _layout(name: str) -> dtypes.layout:
+    if name != repr(dtypes.strided):
+        raise pickle.UnpicklingError(f"The file refers to the layout {name}, which clew lacks")
+    return dtypes.strided
 
 
 def _warn_of_hooks(tensor: Tensor) -> None:

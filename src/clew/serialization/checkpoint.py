@@ -18,10 +18,9 @@ import numpy as np
 
 from clew.serialization.adapter import Adapter
 from clew.serialization.archive import ALIGNMENT, ArchiveReader, ArchiveWriter
-from clew.serialization.locations import Restore
+from clew.serialization.locations import LoadedStorage, Restore
 from clew.serialization.pickling import CheckpointPickler
 from clew.serialization.rebuild import StorageType
-from clew.serialization.records import LoadedStorage
 from clew.serialization.unpickling import ReadPickle
 
 _VERSION = b"3\n"
@@ -142,7 +141,7 @@ def check_reference(reference: Any, length: int) -> tuple[StorageType, str, str,
         tag, kind, key, location, count = reference[:5]
         # Files from Python 2 have bytes where Python 3 has text.
         tag, key, location = (
-            x.decode("ascii") if type(x) is bytes else x for x in (tag, key, location)
+            x.decode("ascii", "replace") if type(x) is bytes else x for x in (tag, key, location)
         )
         fields = (type(tag), type(kind), type(key), type(location), type(count))
         if fields == (str, StorageType, str, str, int) and tag == "storage" and count >= 0:

@@ -22,9 +22,8 @@ import numpy as np
 from clew.serialization.adapter import Adapter
 from clew.serialization.archive import read_into
 from clew.serialization.checkpoint import check_reference
-from clew.serialization.locations import Restore
+from clew.serialization.locations import LoadedStorage, Restore
 from clew.serialization.pickling import LegacyPickler, pickler_class
-from clew.serialization.records import LoadedStorage
 from clew.serialization.unpickling import ReadPickle
 
 _MAGIC = 0x1950A86A20F9469CFC6C

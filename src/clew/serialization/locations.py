@@ -1,17 +1,17 @@
-"""`map_location`: where the storages of a file go. In clew that is the CPU, or PyTorch's error.
+"""Storages as they are read, and `map_location`: where they go. That is the CPU, or PyTorch's
+error.
 
-Imports `records` only.
+Imports NumPy only.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
-from clew.serialization.records import LoadedStorage
-
-Restore = Callable[[LoadedStorage, str], LoadedStorage]
+import numpy as np
 
 # PyTorch's devices by how its CPU build answers: known but not available, or not even built in.
 _UNAVAILABLE = ("cuda", "xpu", "mtia")
@@ -20,6 +20,57 @@ _HINT = (
     " If you are running on a CPU-only machine, please use torch.load with "
     "map_location=torch.device('cpu') to map your storages to the CPU."
 )
+
+
+@dataclass(slots=True, eq=False)
+class LoadedStorage:
+    """A buffer that was read from a file; `map_location` functions receive it.
+
+    Attributes:
+        data: uint8 of shape (bytes,).
+        dtype: as the file names it, None where the file names none.
+    """
+
+    data: np.ndarray
+    dtype: np.dtype[Any] | None
+
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return self.data.nbytes
+
+    def cpu(self) -> LoadedStorage:
+        """The storage itself: it is on the CPU."""
+        return self
+
+    def cuda(self, device: object = None) -> NoReturn:
+        """There is no CUDA here.
+
+        Raises:
+            RuntimeError: always, with PyTorch's text.
+        """
+        raise RuntimeError(_unavailable("cuda"))
+
+    def swap_bytes(self) -> None:
+        """Turn big-endian elements into little-endian ones, or the reverse, in place.
+
+        Raises:
+            NotImplementedError: the storage names no dtype, so the width of an element is unknown.
+        """
+        if self.dtype is None:
+            raise NotImplementedError(
+                "The file was written in the other byte order and holds an untyped storage (a "
+                "tensor of uint16, uint32 or uint64): clew cannot swap its bytes."
+            )
+        width = self.dtype.itemsize // (2 if self.dtype.kind == "c" else 1)
+        if width > 1:
+            self.data.view(f"u{width}").byteswap(inplace=True)
+
+
+def _unavailable(kind: str) -> str:
+    return (
+        f"Attempting to deserialize object on a {kind.upper()} device but "
+        f"torch.{kind}.is_available() is False." + _HINT
+    )
 
 
 def default_restore_location(storage: LoadedStorage, location: str) -> LoadedStorage:
@@ -32,10 +83,7 @@ def default_restore_location(storage: LoadedStorage, location: str) -> LoadedSto
         return storage
     kind = re.split("[:0-9]", location, maxsplit=1)[0]
     if kind in _UNAVAILABLE:
-        raise RuntimeError(
-            f"Attempting to deserialize object on a {kind.upper()} device but "
-            f"torch.{kind}.is_available() is False." + _HINT
-        )
+        raise RuntimeError(_unavailable(kind))
     if kind in _UNREGISTERED:
         raise RuntimeError(f"The {kind.upper()} device module is not registered." + _HINT)
     if kind == "mps":
@@ -44,6 +92,9 @@ def default_restore_location(storage: LoadedStorage, location: str) -> LoadedSto
         "don't know how to restore data location of torch.storage.UntypedStorage (tagged with "
         f"{location})"
     )
+
+
+Restore = Callable[[LoadedStorage, str], LoadedStorage]
 
 
 def restore_function(map_location: Any) -> Restore:

@@ -158,8 +158,8 @@ class LegacyPickler(CheckpointPickler):
             return None
         if obj.kind is _UNTYPED_STORAGE:
             raise TypeError(
-                "PyTorch cannot read uint16, uint32 and uint64 from the format before zip: save with "
-                "_use_new_zipfile_serialization=True"
+                "PyTorch cannot read uint16, uint32 and uint64 from the format before zip: "
+                "save with _use_new_zipfile_serialization=True"
             )
         return (*reference, None)
 

@@ -1,6 +1,6 @@
 """The functions that a checkpoint calls to make its tensors, under PyTorch's names.
 
-Imports `adapter` and `records` of this package.
+Imports `adapter`, `locations` and `records` of this package.
 
 A file that nobody vouches for calls these with arguments of its choice, so they check what they
 are given.
@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from clew.serialization.adapter import Adapter
-from clew.serialization.records import STORAGE_NAMES, LoadedStorage, TensorRecord, numpy_dtype
+from clew.serialization.locations import LoadedStorage
+from clew.serialization.records import STORAGE_NAMES, TensorRecord, numpy_dtype
 
 _KINDS = {
     "a sparse tensor": ("_utils._rebuild_sparse_tensor", "_utils._rebuild_sparse_csr_tensor"),

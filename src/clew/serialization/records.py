@@ -139,39 +139,3 @@ def _memory(array: np.ndarray) -> np.ndarray | None:
     """The memory of `array` as uint8 in one dimension, without a copy; None if it has holes."""
     flat = array.ravel(order="K")
     return flat.view(np.uint8) if address(flat) == address(array) else None
-
-
-@dataclass(slots=True, eq=False)
-class LoadedStorage:
-    """A buffer that was read from a file; `map_location` functions receive it.
-
-    Attributes:
-        data: uint8 of shape (bytes,).
-        dtype: as the file names it, None where the file names none.
-    """
-
-    data: np.ndarray
-    dtype: np.dtype[Any] | None
-
-    def nbytes(self) -> int:
-        """Size in bytes."""
-        return self.data.nbytes
-
-    def cpu(self) -> LoadedStorage:
-        """The storage itself: it is on the CPU."""
-        return self
-
-    def swap_bytes(self) -> None:
-        """Turn big-endian elements into little-endian ones, or the reverse, in place.
-
-        Raises:
-            NotImplementedError: the storage names no dtype, so the width of an element is unknown.
-        """
-        if self.dtype is None:
-            raise NotImplementedError(
-                "The file was written in the other byte order and holds an untyped storage (a "
-                "tensor of uint16, uint32 or uint64): clew cannot swap its bytes."
-            )
-        width = self.dtype.itemsize // (2 if self.dtype.kind == "c" else 1)
-        if width > 1:
-            self.data.view(f"u{width}").byteswap(inplace=True)

@@ -20,9 +20,27 @@ import numpy as np
 from clew.device import require_cpu
 from clew.serialization.adapter import tensor_adapter
 from clew.serialization.atomic import replacing
-from clew.serialization.records import TensorRecord
+from clew.serialization.records import TensorRecord, numpy_dtype
 
 Metadata = Mapping[str, str]
+
+# The format's names of dtypes.
+_DTYPES = {
+    "BOOL": "bool",
+    "U8": "uint8",
+    "I8": "int8",
+    "I16": "int16",
+    "I32": "int32",
+    "I64": "int64",
+    "U16": "uint16",
+    "U32": "uint32",
+    "U64": "uint64",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "F32": "float32",
+    "F64": "float64",
+    "C64": "complex64",
+}
 
 
 def save_file(
@@ -57,6 +75,7 @@ def load_file(filename: str | os.PathLike[str], device: Any = "cpu") -> dict[str
     Raises:
         FileNotFoundError: there is no such file.
         safetensors.SafetensorError: it is no such file, or damaged.
+        TypeError: a tensor is of a dtype that clew does not have.
         AssertionError, RuntimeError: `device` is not the CPU.
     """
     from safetensors import safe_open
@@ -64,7 +83,10 @@ def load_file(filename: str | os.PathLike[str], device: Any = "cpu") -> dict[str
     require_cpu(device)
     _register_dtypes()
     with safe_open(os.fspath(filename), framework="numpy") as file:
-        return _tensors({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
+        names = file.keys()
+        for name in names:
+            _dtype(name, file.get_slice(name).get_dtype())
+        return _tensors({name: file.get_tensor(name) for name in names})
 
 
 def load(data: bytes) -> dict[str, Any]:
@@ -72,11 +94,15 @@ def load(data: bytes) -> dict[str, Any]:
 
     Raises:
         safetensors.SafetensorError: the bytes are no such file.
+        TypeError: a tensor is of a dtype that clew does not have.
     """
-    from safetensors.numpy import load as from_bytes
+    from safetensors import deserialize
 
-    _register_dtypes()
-    return _tensors(from_bytes(data))
+    arrays = {}
+    for name, entry in deserialize(data):
+        dtype = _dtype(name, entry["dtype"])
+        arrays[name] = np.frombuffer(entry["data"], dtype).reshape(entry["shape"])
+    return _tensors(arrays)
 
 
 def save_model(
@@ -157,6 +183,12 @@ def load_for_map_location(filename: str, map_location: Any) -> dict[str, Any]:
 
 def _header(metadata: Metadata | None) -> dict[str, str] | None:
     return None if metadata is None else dict(metadata)
+
+
+def _dtype(name: str, code: str) -> np.dtype[Any]:
+    if code not in _DTYPES:
+        raise TypeError(f"The tensor `{name}` is of the dtype {code}, which clew does not have")
+    return numpy_dtype(_DTYPES[code])
 
 
 def _register_dtypes() -> None:

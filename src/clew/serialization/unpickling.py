@@ -83,18 +83,26 @@ class WeightsUnpickler(_Unpickler):
     ) -> None:
         super().__init__(stream, encoding=encoding)
         self._load_persistent = persistent_load
+        self.is_outside = False
         rebuilder = Rebuilder(adapter)
         words = adapter.words()
-        self._mine = allowed_names()
-        self._names = {**self._mine, **_HARMLESS, **words, **rebuilder.names()}
-        callables = [*self._mine.values(), *_HARMLESS.values(), *rebuilder.functions.values()]
+        own = allowed_names()
+        self._names = {**own, **_HARMLESS, **words, **rebuilder.names()}
+        callables = [*_HARMLESS.values(), *rebuilder.functions.values()]
         callables += [words[name] for name in adapter.callable_words()]
         # By identity: equality could be redefined by the class of an object that the file made.
         self._callable = {id(function) for function in callables}
-        self._classes = {id(item) for item in self._mine.values() if isinstance(item, type)}
+        self._own = {id(function) for function in own.values()}
 
     def persistent_load(self, pid: Any) -> Any:
-        return self._load_persistent(pid)
+        return self._outside(self._load_persistent, pid)
+
+    def _outside(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call code of the user's, whose errors are no signs of a damaged file."""
+        self.is_outside = True
+        result = function(*arguments)
+        self.is_outside = False
+        return result
 
     def find_class(self, module: str, name: str) -> Any:
         module, name = _modern_name(module, name)
@@ -111,21 +119,24 @@ class WeightsUnpickler(_Unpickler):
     def load_reduce(self) -> None:
         arguments = self.stack.pop()
         function = self.stack[-1]
-        if id(function) not in self._callable or type(arguments) is not tuple:
+        if id(function) in self._own:
+            self.stack[-1] = self._outside(function, *arguments)
+        elif id(function) in self._callable and type(arguments) is tuple:
+            self.stack[-1] = function(*arguments)
+        else:
             raise pickle.UnpicklingError(
                 f"Trying to call reduce for unrecognized function {function!r}"
             )
-        self.stack[-1] = function(*arguments)
 
     def load_newobj(self) -> None:
         arguments = self.stack.pop()
         kind = self.stack.pop()
-        if id(kind) not in self._classes:
+        if id(kind) not in self._own or not isinstance(kind, type):
             raise pickle.UnpicklingError(
                 "Can only create new object for classes allowlisted via `add_safe_globals` but got "
                 f"{kind!r}"
             )
-        self.append(kind.__new__(kind, *arguments))
+        self.append(self._outside(kind.__new__, kind, *arguments))
 
     def load_build(self) -> None:
         kind = type(self.stack[-2])
@@ -133,8 +144,8 @@ class WeightsUnpickler(_Unpickler):
             # A state_dict carries its `_metadata` this way.
             attributes = self.stack.pop()
             self.stack[-1].__dict__.update(attributes)
-        elif id(kind) in self._classes:
-            super().load_build()
+        elif id(kind) in self._own:
+            self._outside(super().load_build)
         else:
             raise pickle.UnpicklingError(
                 "Can only build OrderedDict or types allowlisted via `add_safe_globals`, but got "
@@ -176,6 +187,16 @@ class WeightsUnpickler(_Unpickler):
     dispatch[pickle.ADDITEMS[0]] = load_additems
 
 
+_SIGNS_OF_DAMAGE = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    struct.error,
+)
+
+
 def read_weights(
     adapter: Adapter, encoding: str, stream: BinaryIO, persistent_load: PersistentLoad
 ) -> Any:
@@ -185,20 +206,16 @@ def read_weights(
         pickle.UnpicklingError: the file uses what is not allowed, or is damaged.
         EOFError: the stream ends within the pickle.
     """
+    unpickler = WeightsUnpickler(stream, persistent_load, adapter, encoding)
     try:
-        return WeightsUnpickler(stream, persistent_load, adapter, encoding).load()
+        return unpickler.load()
     except pickle.UnpicklingError as error:
         raise pickle.UnpicklingError(f"Weights only load failed. {error}") from error
     except EOFError:
         raise EOFError("Ran out of input: the file is empty or was cut off") from None
-    except (
-        LookupError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        OverflowError,
-        struct.error,
-    ) as error:
+    except _SIGNS_OF_DAMAGE as error:
+        if unpickler.is_outside:
+            raise
         raise pickle.UnpicklingError(
             "Weights only load failed. The file is damaged or no checkpoint "
             f"({type(error).__name__}: {error})"
