@@ -173,7 +173,7 @@ def _or_unused(found: Any, x: Any, allow_unused: bool, materialize: bool) -> Any
 
 def _run(
     roots: tuple[Any, ...],
-    gradients: list[tuple[Any, bool]],
+    gradients: list[Any],
     keep: bool,
     create_graph: bool,
     *,
@@ -182,12 +182,12 @@ def _run(
 ) -> list[Any]:
     algebra: Any = TENSOR if create_graph else ARRAY
     start = []
-    for i, (root, (gradient, owned)) in enumerate(zip(roots, gradients)):
+    for i, (root, gradient) in enumerate(zip(roots, gradients)):
         edge = _root_edge(root)
         if edge[0] is None:
             raise NoGradientPathError(i, root)
-        value = gradient if create_graph else gradient._array
-        start.append((edge, value, owned))
+        start.append((edge, gradient if create_graph else gradient._array))
+    gradients.clear()  # the engine is to hold them alone
     with set_grad_enabled(create_graph):
         found = run_backward(start, algebra, keep_graph=keep, accumulate=accumulate, inputs=edges)
     return [algebra.wrap(g) for g in found]
@@ -228,21 +228,21 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
     return (value,) if value is None or _is_single(value) else tuple(value)
 
 
-def _gradients(roots: tuple[Any, ...], given: Any) -> list[tuple[Any, bool]]:
-    """(gradient, whether it is the engine's own) of each root."""
+def _gradients(roots: tuple[Any, ...], given: Any) -> list[Any]:
+    """The gradient of each root."""
     values = _as_tuple(given) if given is not None else (None,) * len(roots)
     if len(values) != len(roots):
         raise RuntimeError(f"got {len(roots)} tensors and {len(values)} gradients")
     return [_gradient_of(root, value, i) for i, (root, value) in enumerate(zip(roots, values))]
 
 
-def _gradient_of(root: Any, value: Any, position: int) -> tuple[Any, bool]:
+def _gradient_of(root: Any, value: Any, position: int) -> Tensor:
     shape, dtype = _meta_of(root)
     if value is None:
         if not isinstance(root, Tensor):
-            return Tensor._from_array(np.ones(shape, dtype)), True
+            return Tensor._from_array(np.ones(shape, dtype))
         if root._gradient_edge()[0] is None:
-            return Tensor._from_array(np.ones(shape, dtype)), True  # _run names the reason
+            return Tensor._from_array(np.ones(shape, dtype))  # _run names the reason
         if root._array.size != 1:
             raise NonScalarBackwardError(root)
         if dtype.kind not in "fV":
@@ -252,7 +252,7 @@ def _gradient_of(root: Any, value: Any, position: int) -> tuple[Any, bool]:
                 f"grad can be implicitly created only for real scalar outputs but got "
                 f"{of_numpy(dtype)!r}"
             )
-        return Tensor._from_array(np.ones(shape, dtype)), True
+        return Tensor._from_array(np.ones(shape, dtype))
     if not isinstance(value, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(value).__name__}")
     if value._array.shape != shape:
@@ -266,7 +266,7 @@ def _gradient_of(root: Any, value: Any, position: int) -> tuple[Any, bool]:
             f"dtype. Mismatch in dtype: grad_output[{position}] has a dtype of {value.dtype} and "
             f"output[{position}] has a dtype of {root.dtype}."
         )
-    return value, False
+    return value
 
 
 def _meta_of(root: Any) -> Any:

@@ -5,14 +5,14 @@ Layer 4.  The engine is given one of the two algebras here and never asks which.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
 from clew.dispatch import ARRAYS, TENSORS
-from clew.quiet import quietly
-from clew.storage import root
 from clew.tensor import Tensor
 
 
@@ -21,19 +21,20 @@ class ArrayAlgebra:
 
     namespace = ARRAYS
 
+    def quiet(self) -> Any:
+        """What a whole pass runs in: without NumPy's floating-point warnings."""
+        return np.errstate(all="ignore")
+
     def unpack(self, saved: Any, node: Any) -> Any:
         """The array of a saved tensor."""
         return saved.array(node)
 
-    def call(self, rule: Any, grad: Any, values: list[Any], attrs: dict[str, Any]) -> Any:
-        """Run a rule."""
-        return quietly(rule, ARRAYS, grad, *values, **attrs)
-
-    def add(self, first: Any, second: Any, owned: bool) -> Any:
-        """The sum of two gradients of one shape; into `first` if it is the engine's own."""
-        if owned and first.dtype == second.dtype:
-            return quietly(np.add, first, second, out=first)
-        return np.asarray(quietly(np.add, first, second))
+    def add_into(self, buffer: list[Any], index: int, grad: Any) -> None:
+        """Add to the gradient in a buffer, in place if the buffer alone holds it."""
+        if _is_sole(buffer, index) and buffer[index].dtype == grad.dtype:
+            np.add(buffer[index], grad, out=buffer[index])
+        else:
+            buffer[index] = np.asarray(np.add(buffer[index], grad))
 
     def fit(self, grad: Any, meta: Any, node: Any, index: int) -> Any:
         """The gradient in the shape and dtype of what it is the gradient of."""
@@ -49,26 +50,26 @@ class ArrayAlgebra:
             grad = grad.astype(dtype)
         return grad
 
-    def owned(
-        self, results: Sequence[Any], grads: list[Any], grads_owned: list[bool], node: Any
-    ) -> list[bool]:
-        """For each result, whether only the engine can see its memory (Note [Owned gradients])."""
-        if not node.owns_results:
-            return [False] * len(results)
-        alone = sum(r is not None for r in results) == 1
-        return [r is not None and _is_owned(r, grads, grads_owned, node, alone) for r in results]
-
-    def accumulate(self, leaf: Tensor, grad: np.ndarray, owned: bool) -> None:
+    def accumulate(self, leaf: Tensor, grads: list[Any]) -> None:
         """Add into ``leaf.grad``, in place if there is one."""
         known = leaf._grad
-        if known is None:
-            keep = owned and grad.flags.c_contiguous and grad.flags.writeable
-            if not keep:
-                grad = _copied(grad, leaf._array)
-            leaf._grad = Tensor._from_array(grad)
-        elif known.__class__ is Tensor or isinstance(known, Tensor):
-            quietly(np.add, known._array, grad, out=known._array)
-            known._counter.bump("backward (gradient accumulation)")
+        if known is not None:
+            np.add(known._array, grads[0], out=known._array)
+            known._counter.bump("gradient accumulation in backward")
+            return
+        flags = grads[0].flags
+        if _is_sole(grads, 0) and flags.c_contiguous and flags.writeable:
+            leaf._grad = Tensor._from_array(grads[0])
+        else:
+            leaf._grad = Tensor._from_array(_copied(grads[0], leaf._array))
+
+    def check_nan(self, node: Any, results: Sequence[Any]) -> None:
+        """Raise if a result holds NaN (anomaly mode)."""
+        for i, result in enumerate(results):
+            if result is not None and np.isnan(result).any():
+                raise RuntimeError(
+                    f"Function '{node.name()}' returned nan values in its {i}th output."
+                )
 
     def wrap(self, grad: Any) -> Any:
         """The gradient as hooks and users see it."""
@@ -88,17 +89,17 @@ class TensorAlgebra:
 
     namespace = TENSORS
 
+    def quiet(self) -> Any:
+        """What a whole pass runs in: every op is quiet by itself."""
+        return contextlib.nullcontext()
+
     def unpack(self, saved: Any, node: Any) -> Any:
         """The saved tensor, connected to the graph."""
         return saved.unpack(node)
 
-    def call(self, rule: Any, grad: Any, values: list[Any], attrs: dict[str, Any]) -> Any:
-        """Run a rule."""
-        return rule(TENSORS, grad, *values, **attrs)
-
-    def add(self, first: Any, second: Any, owned: bool) -> Any:
-        """The sum of two gradients."""
-        return first + second
+    def add_into(self, buffer: list[Any], index: int, grad: Any) -> None:
+        """Add to the gradient in a buffer."""
+        buffer[index] = TENSORS.add(buffer[index], grad)
 
     def fit(self, grad: Any, meta: Any, node: Any, index: int) -> Any:
         """The gradient in the shape and dtype of what it is the gradient of."""
@@ -113,16 +114,15 @@ class TensorAlgebra:
             grad = TENSORS.to_dtype(grad, dtype=dtype)
         return grad
 
-    def owned(
-        self, results: Sequence[Any], grads: list[Any], grads_owned: list[bool], node: Any
-    ) -> list[bool]:
-        """Nothing: a recorded gradient is never written to."""
-        return [False] * len(results)
-
-    def accumulate(self, leaf: Tensor, grad: Tensor, owned: bool) -> None:
+    def accumulate(self, leaf: Tensor, grads: list[Any]) -> None:
         """Add into ``leaf.grad``, out of place, so that the sum is recorded too."""
-        known = leaf._grad
+        known, grad = leaf._grad, grads[0]
         leaf._grad = TENSORS.clone(grad) if known is None else TENSORS.add(known, grad)
+
+    def check_nan(self, node: Any, results: Sequence[Any]) -> None:
+        """Raise if a result holds NaN (anomaly mode)."""
+        arrays = [None if result is None else result._array for result in results]
+        ARRAY.check_nan(node, arrays)
 
     def wrap(self, grad: Any) -> Any:
         """The gradient as hooks and users see it."""
@@ -141,23 +141,18 @@ ARRAY = ArrayAlgebra()
 TENSOR = TensorAlgebra()
 
 
-def _is_owned(
-    result: Any, grads: list[Any], grads_owned: list[bool], node: Any, alone: bool
-) -> bool:
-    if result.__class__ is not np.ndarray:
+_ONE_HOLDER = 2
+"""What `sys.getrefcount` says of an object held once, for it holds its argument itself."""
+
+
+def _is_sole(holder: list[Any], index: int) -> bool:
+    """Whether ``holder[index]`` is the only reference to that array and its memory."""
+    if getrefcount(holder[index]) != _ONE_HOLDER:
         return False
-    if result.base is None and not any(result is g for g in grads):
+    if holder[index].base is None:
         return True
-    owner = root(result)
-    for grad, was_owned in zip(grads, grads_owned):
-        if grad.__class__ is np.ndarray and root(grad) is owner:
-            return was_owned and alone
-    return all(root(array) is not owner for array in _kept_arrays(node))
-
-
-def _kept_arrays(node: Any) -> list[np.ndarray]:
-    arrays = [saved.storage_array() for _, saved in node.kept()]
-    return [a for a in arrays if a is not None]
+    is_view = holder[index].base.__class__ is np.ndarray
+    return is_view and getrefcount(holder[index].base) == _ONE_HOLDER
 
 
 def _copied(grad: np.ndarray, like: np.ndarray) -> np.ndarray:

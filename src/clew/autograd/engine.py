@@ -23,10 +23,10 @@ Note [Re-entrant backward]
     A rule or hook may call backward again (checkpointing does).  The inner call is an ordinary
     call of this function with buffers of its own; `current_task` is restored when it ends.
 
-Note [Owned gradients]
+Note [Sole references]
     A gradient array may be added to in place, or become ``leaf.grad`` itself, only if nobody else
-    can see its memory.  The algebra tells for each result whether it is so; anything a hook has
-    seen or the user has given is not.
+    holds it.  The algebra asks the interpreter how many references there are, as PyTorch asks for
+    the use count of a tensor; so a gradient is held by its buffer alone by the time it is used.
 """
 
 from __future__ import annotations
@@ -37,9 +37,16 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from clew.autograd.hooks import call_after, call_before, call_post_accumulate, call_tensor_hooks
+from clew.autograd import anomaly
+from clew.autograd.hooks import (
+    call_after,
+    call_before,
+    call_post_accumulate,
+    call_tensor_hooks,
+)
 from clew.autograd.node import AccumulateGrad, Edge, Node
 from clew.autograd.saved import Freed
+from clew.errors import AutogradError, at
 from clew.observers import observers
 
 _next_task_id = itertools.count().__next__
@@ -84,27 +91,8 @@ class _Current(threading.local):
 current = _Current()
 
 
-class _Buffer:
-    """The gradients that have arrived for one node."""
-
-    __slots__ = ("grads", "owned")
-
-    def __init__(self, size: int) -> None:
-        self.grads: list[Any] = [None] * size
-        self.owned = [False] * size
-
-    def add(self, output_nr: int, grad: Any, owned: bool, algebra: Any) -> None:
-        known = self.grads[output_nr]
-        if known is None:
-            self.grads[output_nr] = grad
-            self.owned[output_nr] = owned
-        else:
-            self.grads[output_nr] = algebra.add(known, grad, self.owned[output_nr])
-            self.owned[output_nr] = True
-
-
 def run_backward(
-    roots: Sequence[tuple[Edge, Any, bool]],
+    roots: Sequence[tuple[Edge, Any]],
     algebra: Any,
     *,
     keep_graph: bool,
@@ -114,7 +102,7 @@ def run_backward(
     """Send gradients from `roots` through the graph.
 
     Args:
-        roots: (edge, gradient, whether the engine owns it) for each tensor to start from.
+        roots: (edge, gradient) for each tensor to start from.
         algebra: the kind of the gradients.
         keep_graph: do not release saved values.
         accumulate: add to the ``grad`` of leaves (of those in `inputs`, if given).
@@ -124,14 +112,15 @@ def run_backward(
         The gradients of `inputs`, None where nothing arrived; empty under `accumulate`.
     """
     task = GraphTask(algebra, keep_graph=keep_graph, accumulate=accumulate, inputs=inputs)
-    dependencies, parents = _explore([edge[0] for edge, _, _ in roots], inputs is not None)
+    dependencies, parents = _explore([edge[0] for edge, _ in roots], inputs is not None)
     if inputs is not None:
         task.wanted = _leading_to(inputs, parents, accumulate)
     outer, current.task = current.task, task
     for observer in observers:
         observer.on_backward_start(task)
     try:
-        _run(task, roots, dependencies)
+        with algebra.quiet():
+            _run(task, roots, dependencies)
         for callback in task.callbacks:  # a callback may queue another
             callback()
     finally:
@@ -145,20 +134,20 @@ def _explore(
     roots: list[Node], want_parents: bool
 ) -> tuple[dict[Node, int], dict[Node, list[Node]]]:
     """How many edges lead to each node that the roots reach, and from which nodes."""
-    dependencies: dict[Node, int] = {}
+    dependencies = dict.fromkeys(roots, 0)
     parents: dict[Node, list[Node]] = {}
-    seen = set(roots)
-    stack = list(seen)
+    stack = list(dependencies)
     while stack:
         node = stack.pop()
         for following, _ in node.edges:
             if following is None:
                 continue
-            dependencies[following] = dependencies.get(following, 0) + 1
             if want_parents:
                 parents.setdefault(following, []).append(node)
-            if following not in seen:
-                seen.add(following)
+            if following in dependencies:
+                dependencies[following] += 1
+            else:
+                dependencies[following] = 1
                 stack.append(following)
     return dependencies, parents
 
@@ -178,46 +167,41 @@ def _leading_to(
 
 
 def _run(
-    task: GraphTask, roots: Sequence[tuple[Edge, Any, bool]], dependencies: dict[Node, int]
+    task: GraphTask, roots: Sequence[tuple[Edge, Any]], dependencies: dict[Node, int]
 ) -> None:
     """The loop; see the pseudo-code at the top of the module."""
-    buffers: dict[Node, _Buffer] = {}
+    buffers: dict[Node, list[Any]] = {}
     ready: list[tuple[int, int, Node]] = []
     arrival = itertools.count().__next__
-    for (node, output_nr), grad, owned in roots:
-        if node not in buffers:
-            buffers[node] = _Buffer(_inputs_of(node))
-            if not dependencies.get(node):
-                heapq.heappush(ready, (-node.seq, arrival(), node))
-        buffers[node].add(output_nr, grad, owned, task.algebra)
-    wanted, captures = task.wanted, task.captures
+    for (node, output_nr), grad in roots:
+        if node not in buffers and not dependencies[node]:
+            heapq.heappush(ready, (-node.seq, arrival(), node))
+        _put(buffers, node, output_nr, grad, task.algebra)
     while ready:
         node = heapq.heappop(ready)[2]
-        buffer = buffers.pop(node)
-        if wanted is not None and not _capture(task, node, buffer):
-            continue
-        task.node = node
-        results = _run_node(task, node, buffer)
-        for (following, output_nr), (grad, owned) in zip(node.edges, results):
-            if following is None:
-                continue
-            left = dependencies[following] = dependencies[following] - 1
-            if wanted is not None and following not in wanted and following not in captures:
-                continue
-            target = buffers.get(following)
-            if target is None:
-                target = buffers[following] = _Buffer(_inputs_of(following))
-            if grad is not None:
-                target.add(output_nr, grad, owned, task.algebra)
-            if left == 0:
+        grads = buffers.pop(node)
+        if task.wanted is None or _capture(task, node, grads):
+            task.node = node
+            for following in _run_node(task, node, grads, buffers, dependencies):
                 heapq.heappush(ready, (-following.seq, arrival(), following))
 
 
-def _inputs_of(node: Node) -> int:
-    return len(node.metas) or 1
+def _put(
+    buffers: dict[Node, list[Any]], node: Node, output_nr: int, grad: Any, algebra: Any
+) -> None:
+    """Add a gradient to the buffer of its node."""
+    buffer = buffers.get(node)
+    if buffer is None:
+        buffer = buffers[node] = [None] * (len(node.metas) or 1)
+    if grad is None:
+        return
+    if buffer[output_nr] is None:
+        buffer[output_nr] = grad
+    else:
+        algebra.add_into(buffer, output_nr, grad)
 
 
-def _capture(task: GraphTask, node: Node, buffer: _Buffer) -> bool:
+def _capture(task: GraphTask, node: Node, grads: list[Any]) -> bool:
     """Keep the gradients that the caller asked for; whether the node must run as well.
 
     A node that runs gives its gradient away before its tensor hooks, one that does not after
@@ -226,80 +210,112 @@ def _capture(task: GraphTask, node: Node, buffer: _Buffer) -> bool:
     assert task.wanted is not None
     runs = node in task.wanted
     if not runs:
-        call_tensor_hooks(node, buffer.grads, task.algebra)
+        call_tensor_hooks(node, grads, task.algebra)
     for output_nr, position in task.captures.get(node, ()):
-        task.captured[position] = buffer.grads[output_nr]
-        buffer.owned[output_nr] = False
+        task.captured[position] = grads[output_nr]
     return runs
 
 
-def _run_node(task: GraphTask, node: Node, buffer: _Buffer) -> Sequence[tuple[Any, bool]]:
-    """Hooks, rules and release of one node: (gradient, owned) for each of its edges."""
-    algebra, grads = task.algebra, buffer.grads
-    hooks = node.hooks
+def _run_node(
+    task: GraphTask,
+    node: Node,
+    grads: list[Any],
+    buffers: dict[Node, list[Any]],
+    dependencies: dict[Node, int],
+) -> list[Node]:
+    """Hooks, rules and release of one node; the nodes that have all their gradients now."""
+    algebra = task.algebra
     try:
-        if hooks is not None or isinstance(node, AccumulateGrad):
-            if call_tensor_hooks(node, grads, algebra):
-                buffer.owned = [False] * len(grads)
-            if hooks is not None and hooks.before:
+        if node.__class__ is AccumulateGrad:
+            _accumulate(node, grads, algebra)
+            return []
+        hooks = node.hooks
+        if hooks is not None:
+            call_tensor_hooks(node, grads, algebra)
+            if hooks.before:
                 call_before(node, grads, algebra)
-                buffer.owned = [False] * len(grads)
-        if isinstance(node, AccumulateGrad):
-            _accumulate(task, node, grads[0], buffer.owned[0])
-            results: Sequence[Any] = ()
-        else:
-            results = node.run(grads, algebra, _needed(task, node))
-        owned: Sequence[bool] = ()
+        results = node.run(grads, algebra, None if task.wanted is None else _needed(task, node))
         if hooks is not None and hooks.after:
             results = call_after(node, results, grads, algebra)
-        elif results:
-            owned = algebra.owned(results, grads, buffer.owned, node)
-        fitted = [
-            _fit(task, node, i, grad, i < len(owned) and owned[i]) for i, grad in enumerate(results)
-        ]
+        if anomaly.state.enabled and anomaly.state.check_nan:
+            algebra.check_nan(node, results)
+        ready = _deliver(task, node, results, buffers, dependencies)
     except Exception as error:
         _explain(error, node)
         raise
+    if observers:
+        _report(task, node)
+    if not task.keep_graph:
+        node.release(task.freed)
+    return ready
+
+
+def _needed(task: GraphTask, node: Node) -> list[bool]:
+    assert task.wanted is not None
+    return [f in task.wanted or f in task.captures for f, _ in node.edges]
+
+
+def _deliver(
+    task: GraphTask,
+    node: Node,
+    results: Sequence[Any],
+    buffers: dict[Node, list[Any]],
+    dependencies: dict[Node, int],
+) -> list[Node]:
+    """Fit each result to its edge and put it into the buffer there.
+
+    This is the one place where broadcasting and casts are undone.
+    """
+    ready = []
+    algebra, wanted = task.algebra, task.wanted
+    for index, (following, output_nr) in enumerate(node.edges):
+        if following is None:
+            continue
+        left = dependencies[following] = dependencies[following] - 1
+        if wanted is not None and following not in wanted and following not in task.captures:
+            continue
+        grad = results[index]
+        if grad is not None:
+            meta = following.meta(output_nr)
+            if meta is not None:
+                grad = algebra.fit(grad, meta, node, index)
+        _put(buffers, following, output_nr, grad, algebra)
+        if left == 0:
+            ready.append(following)
+    return ready
+
+
+def _accumulate(node: AccumulateGrad, grads: list[Any], algebra: Any) -> None:
+    """Hooks of the leaf, then add to its gradient (one thread at a time), then its late hooks."""
+    meta = node.variable._meta
+    if meta.hooks:
+        call_tensor_hooks(node, grads, algebra)
+    hooks = node.hooks
+    if hooks is not None and hooks.before:
+        call_before(node, grads, algebra)
+    if grads[0] is not None:
+        with node.lock:
+            algebra.accumulate(node.variable, grads)
+        if meta.post_accumulate:
+            call_post_accumulate(node.variable)
+    if hooks is not None and hooks.after:
+        call_after(node, (), grads, algebra)
+    if observers:
+        for observer in observers:
+            observer.on_node(node)
+
+
+def _report(task: GraphTask, node: Node) -> None:
     for observer in observers:
         observer.on_node(node)
-    if not task.keep_graph:
-        for observer in observers:
+        if not task.keep_graph:
             observer.on_release(node)
-        node.release(task.freed)
-    return fitted
-
-
-def _needed(task: GraphTask, node: Node) -> list[bool] | None:
-    if task.wanted is None:
-        return None
-    return [following in task.wanted or following in task.captures for following, _ in node.edges]
-
-
-def _fit(task: GraphTask, node: Node, index: int, grad: Any, owned: bool) -> tuple[Any, bool]:
-    """The gradient in the shape and dtype that its edge asks for; the one place that does this."""
-    following, output_nr = node.edges[index]
-    if grad is None or following is None:
-        return None, False
-    meta = following.meta(output_nr)
-    if meta is None:
-        return grad, owned
-    fitted = task.algebra.fit(grad, meta, node, index)
-    return fitted, owned or fitted is not grad
-
-
-def _accumulate(task: GraphTask, node: AccumulateGrad, grad: Any, owned: bool) -> None:
-    """Add to the leaf's gradient, once per thread at a time, then run the leaf's own hooks."""
-    if grad is None:
-        return
-    with node.lock:
-        task.algebra.accumulate(node.variable, grad, owned)
-    call_post_accumulate(node.variable)
 
 
 def _explain(error: BaseException, node: Node) -> None:
     """Name the node in errors that come from rules and hooks."""
-    from clew.errors import AutogradError, at
-
+    if anomaly.state.enabled:
+        anomaly.explain(node)
     if isinstance(error, AutogradError) or getattr(error, "_clew_node_named", False):
         return
     where = at(node.site)

@@ -64,7 +64,6 @@ class FunctionCtx:
 class FunctionNode(Node, FunctionCtx):
     """The node and ctx of a call of a `Function`; each has a subclass named after it."""
 
-    owns_results = False
     _forward_cls: Any = None
 
     def __init__(self) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 from clew.autograd.node import AccumulateGrad, Node
 
 
-def call_tensor_hooks(node: Node, grads: list[Any], algebra: Any) -> bool:
-    """Run the hooks of the tensors behind `grads`, in place; whether any ran."""
+def call_tensor_hooks(node: Node, grads: list[Any], algebra: Any) -> None:
+    """Run the hooks of the tensors behind `grads`, in place."""
     if isinstance(node, AccumulateGrad):
         meta = node.variable._meta
         tables = {0: meta.hooks} if meta is not None and meta.hooks else {}
@@ -24,13 +24,11 @@ def call_tensor_hooks(node: Node, grads: list[Any], algebra: Any) -> bool:
     elif node.hooks is not None:
         tables, retain = node.hooks.tensor, node.hooks.retain
     else:
-        return False
-    ran = False
+        return
     for output_nr, hooks in tables.items():
         for hook in list(hooks.values()):
             if grads[output_nr] is None:
                 continue
-            ran = True
             given = algebra.wrap(grads[output_nr])
             returned = hook(given)
             if returned is None:
@@ -39,9 +37,7 @@ def call_tensor_hooks(node: Node, grads: list[Any], algebra: Any) -> bool:
                 grads[output_nr] = _checked(returned, given, hook, algebra)
     for output_nr, keep in list(retain.items()):
         if grads[output_nr] is not None:
-            ran = True
             keep(algebra.wrap(grads[output_nr]))
-    return ran
 
 
 def _checked(returned: Any, given: Any, hook: Any, algebra: Any) -> Any:

@@ -19,7 +19,7 @@ from typing import Any
 from clew.autograd.handles import Hooks, RemovableHandle, add_hook
 from clew.autograd.saved import Freed, PackedTensor, SavedTensor, SavedTuple
 from clew.op import Op
-from clew.plan import DTYPES, INPUT, INPUTS, OUTPUT, SHAPE, SHAPES, Plan
+from clew.plan import DTYPES, INPUT, INPUTS, OUTPUT, SHAPE, SHAPES, STRIDES, Plan
 
 next_sequence_nr = itertools.count().__next__
 """Nodes are numbered as they are made; the engine runs the highest ready number first."""
@@ -62,9 +62,6 @@ class Node:
     """
 
     __slots__ = ("edges", "hooks", "info", "metas", "seq", "site", "__weakref__")
-
-    owns_results = True
-    """Nobody else can see the arrays that `run` returns, unless they came in with the gradients."""
 
     edges: tuple[tuple[Any, int], ...]
     metas: tuple[Meta | None, ...]
@@ -156,6 +153,7 @@ class OpNode(Node):
         if saved.__class__ is Freed:
             saved.raise_for(self)
         values = [algebra.unpack(v, self) if v.__class__ in _TENSOR_LIKE else v for v in saved]
+        F = algebra.namespace
         results: list[Any] = [None] * len(self.edges)
         for rule, edges, required, arguments in self.plan.calls:
             if need is not None and not any(need[i] for i in edges):
@@ -164,14 +162,18 @@ class OpNode(Node):
             if incoming is None:
                 continue
             kept = [values[i] for i in arguments]
+            if not rule.joint:
+                if rule.attrs:
+                    attrs = {name: self.attrs[name] for name in rule.attrs}
+                    results[edges[0]] = rule.function(F, incoming, *kept, **attrs)
+                else:
+                    results[edges[0]] = rule.function(F, incoming, *kept)
+                continue
             attrs = {name: self.attrs[name] for name in rule.attrs}
-            if rule.joint:
-                attrs["need"] = [r and (need is None or need[i]) for i, r in zip(edges, required)]
-                parts = algebra.call(rule.function, incoming, kept, attrs)
-                for i, part in zip(edges, parts):
-                    results[i] = part
-            else:
-                results[edges[0]] = algebra.call(rule.function, incoming, kept, attrs)
+            wanted = [r and (need is None or need[i]) for i, r in zip(edges, required)]
+            parts = rule.function(F, incoming, *kept, **attrs, need=wanted)
+            for i, part in zip(edges, parts):
+                results[i] = part
         return results
 
     def release(self, freed: Freed) -> None:
@@ -236,6 +238,8 @@ def saved_name(save: Any) -> str:
     name: str = save.name
     if save.kind in (SHAPE, SHAPES):
         return name.removesuffix("_shape") + ("_sym_sizes" if save.kind == SHAPE else "_sizes")
+    if save.kind == STRIDES:
+        return name.removesuffix("_strides") + "_sym_strides"
     if save.kind == DTYPES:
         return name.removesuffix("_dtype") + "_scalar_types"
     return name

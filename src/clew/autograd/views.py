@@ -60,23 +60,18 @@ class TensorMeta:
         name: a name given by the user.
     """
 
-    __slots__ = (
-        "accumulator", "base", "creation", "cut", "hooks", "inference", "name",
-        "post_accumulate", "retains_grad", "site", "view_version",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.base: Any = None
-        self.creation = Creation.NORMAL
-        self.view_version = 0
-        self.accumulator: Any = None
-        self.hooks: Any = None
-        self.post_accumulate: Any = None
-        self.retains_grad = False
-        self.site: Any = None
-        self.cut: Any = None
-        self.inference = False
-        self.name: str | None = None
+    # Defaults stand on the class: a view is made often and sets three of these.
+    base: Any = None
+    creation = Creation.NORMAL
+    view_version = 0
+    accumulator: Any = None
+    hooks: Any = None
+    post_accumulate: Any = None
+    retains_grad = False
+    site: Any = None
+    cut: Any = None
+    inference = False
+    name: str | None = None
 
 
 def accumulator(tensor: Any) -> AccumulateGrad:
