@@ -64,6 +64,22 @@ def test_torch_means_clew_during_the_run_only(script, capsys):
     assert sys.modules.get("torch") is before
 
 
+def test_a_script_gets_its_gradients(script, capsys):
+    path = script(
+        """
+        import torch
+
+        a = torch.tensor([2.0], requires_grad=True)
+        b = a * 3
+        c = b**2
+        c.backward()
+        print(a.grad, type(c.grad_fn).__name__)
+        """
+    )
+    assert main(["run", path]) == 0
+    assert capsys.readouterr().out == "tensor([36.]) PowBackward0\n"
+
+
 def test_engine_torch_leaves_torch_alone(script, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(who="the real one"))
     path = script("import torch; print(torch.who)")

@@ -1,17 +1,17 @@
 """The `clew` command.  Layer 5.
 
-Imports only the standard library; a command's module, and rich, are imported when the command
-runs, so that `clew --help` answers at once.
+Imports the standard library and clew's version; a command's module, and rich, are imported when
+the command runs, so that `clew --help` answers at once.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.metadata
 import sys
 from collections.abc import Sequence
-from typing import Any
+
+from clew import __version__
 
 COMMANDS = {
     "run": "run an unmodified PyTorch script on clew",
@@ -28,12 +28,6 @@ examples:
 """
 
 
-class _ShowVersion(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        print(f"clew {importlib.metadata.version('clew')}")
-        parser.exit()
-
-
 def _parser() -> argparse.ArgumentParser:
     commands = "\n".join(f"  {name:<6}{what}" for name, what in COMMANDS.items())
     parser = argparse.ArgumentParser(
@@ -46,7 +40,10 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "--version", nargs=0, action=_ShowVersion, help="show clew's version and exit"
+        "--version",
+        action="version",
+        version=f"clew {__version__}",
+        help="show clew's version and exit",
     )
     parser.add_argument(
         "command", metavar="COMMAND", nargs="?", choices=COMMANDS, help=argparse.SUPPRESS
