@@ -27,7 +27,7 @@ in [0, 1) are built from them, and nearly everything below from these two:
 | `random_` without bounds | a word; two for int64 and float64 | `word % (largest + 1)` |
 | `randperm` | a word for all but the last | Fisher-Yates: swap i with `i + word % (n - i)` |
 | `multinomial`, replacement | u53 per sample | first category whose running sum reaches u |
-| `multinomial`, no replacement | u53 per category | order of `p / q`, q exponential |
+| `multinomial`, else or one sample | u53 per category | by falling `p / q`, q exponential |
 | `poisson` | u53, as many as it takes | product of uniforms, or rejection from rate 10 on |
 
 **Normal numbers** come in pairs (Box and Muller, 1958): a radius and an angle give a cosine and a

@@ -25,8 +25,10 @@ LOW_53_BITS = np.uint64(2**53 - 1)
 # today's CPU samplers, carried through unchanged). Bytes between the fields are zero.
 _STATE = np.dtype(
     {
-        "names": ["seed", "left", "seeded", "next", "words", "normal", "has_normal"]
-        + ["float_normal", "has_float_normal"],
+        "names": [
+            *("seed", "left", "seeded", "next", "words", "normal", "has_normal"),
+            *("float_normal", "has_float_normal"),
+        ],
         "formats": ["<u8", "<i4", "<i4", "<u8", ("<u8", _STATE_WORDS), "<f8", "<i4", "<f4", "?"],
         "offsets": [0, 8, 12, 16, 24, 5024, 5040, 5048, 5052],
         "itemsize": 5056,
@@ -51,7 +53,7 @@ class Generator:
         "spare_normal",
     )
 
-    lock: threading.RLock  # type: ignore[valid-type]
+    lock: threading.RLock
     spare_normal: float | None
     """The second number of the last normal pair, if nobody has used it yet."""
 

@@ -22,7 +22,7 @@ class Range(NamedTuple):
 
     c_name: str
     digits: int
-    """Significand bits of a floating-point dtype; 0 for integers and bool."""
+    """Significand bits of a real floating-point dtype; 0 for any other."""
     largest: float
 
 
@@ -40,17 +40,19 @@ _RANGES = {
     "bfloat16": Range("c10::BFloat16", 8, (2 - 2.0**-7) * 2.0**127),
     "float32": Range("float", 24, float(np.finfo(np.float32).max)),
     "float64": Range("double", 53, float(np.finfo(np.float64).max)),
+    "complex64": Range("c10::complex<float>", 0, 0),
+    "complex128": Range("c10::complex<double>", 0, 0),
 }
 
 
 def range_of(dtype: np.dtype) -> Range:
-    """The facts about a real dtype (bfloat16 is the one of ml_dtypes)."""
+    """The facts about a dtype (bfloat16 is the one of ml_dtypes)."""
     return _RANGES[dtype.name]
 
 
 def is_floating(dtype: np.dtype) -> bool:
     """Whether `dtype` is float16, bfloat16, float32 or float64."""
-    return dtype.kind != "c" and range_of(dtype).digits > 0
+    return range_of(dtype).digits > 0
 
 
 def is_half(dtype: np.dtype) -> bool:
@@ -60,7 +62,7 @@ def is_half(dtype: np.dtype) -> bool:
 
 def not_implemented(kernel: str, dtype: np.dtype) -> NotImplementedError:
     """PyTorch's error for a dtype that a sampler does not take."""
-    return NotImplementedError(f'"{kernel}" not implemented for \'{scalar_name(dtype)}\'')
+    return NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")
 
 
 def require_floating(kernel: str, dtype: np.dtype) -> None:
@@ -124,7 +126,8 @@ def fill(out: np.ndarray, generator: Generator, draw: Callable[[int], np.ndarray
     """Write the values of `draw(count)`, called for a chunk at a time, to `out`; returns `out`."""
     flat = in_visiting_order(out)
     through_float32 = is_half(out.dtype)
-    with generator.lock:
+    # Infinite samples are samples, as in C.
+    with generator.lock, np.errstate(all="ignore"):
         for start in range(0, out.size, CHUNK):
             values = draw(min(CHUNK, out.size - start))
             # PyTorch rounds to half precision by way of float32.
