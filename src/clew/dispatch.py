@@ -21,8 +21,7 @@ from clew.autograd.views import NO_EDGE, Creation, check_inplace, rebase
 from clew.errors import InferenceTensorError
 from clew.observers import observers
 from clew.op import NO_ATTRS, Namespace, Op
-from clew.plan import DTYPE, INPUT, INPUTS, OUTPUT, SHAPE, SHAPES, Plan, plan_for
-from clew.promotion import RULES
+from clew.plan import DTYPE, INPUT, INPUTS, OUTPUT, SHAPE, SHAPES, STRIDES, Plan, plan_for
 from clew.quiet import quietly
 from clew.site import here
 from clew.storage import VersionCounter
@@ -47,31 +46,29 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
         else:
             arrays.append(x if x.__class__ in _PLAIN else _operand(op, x))
         bit <<= 1
-    if op.promote is not None:
-        arrays = RULES[op.promote](arrays)
-    result = quietly(op.forward, *arrays, **attrs)
-    if result.__class__ is tuple:
-        return _many(op, inputs, attrs, mask, result)
+    if op.promotion is not None:
+        arrays = op.promotion(arrays)
+    result = quietly(op.forward, arrays, attrs)
     if result.__class__ is not np.ndarray:
+        if result.__class__ is tuple:
+            return _many(op, inputs, attrs, mask, result)
         result = np.asarray(result)
     out = _new(Tensor)
     out._array = result
-    out._grad = None
-    out._meta = None
-    out._edge = None
-    out._requires_grad = False
+    out._edge = out._grad = out._meta = None
     if op.view:
-        source = inputs[0]
-        out._counter = source._counter
-        _mark_view(out, source, Creation.NORMAL)
+        out._counter = inputs[0]._counter
+        _mark_view(out, inputs[0], Creation.NORMAL)
     else:
         out._counter = VersionCounter()
     node = None
     if mask and state.grad_enabled and op.rules and result.dtype.kind in "fcV":
-        node = _record(op, inputs, attrs, mask, (out,))
-        if node is not None:
-            out._edge = (node, 0)
-            out._requires_grad = True
+        node = _record(op, inputs, attrs, mask, (out,), ((result.shape, result.dtype),))
+    if node is None:
+        out._requires_grad = False
+    else:
+        out._edge = (node, 0)
+        out._requires_grad = True
     if state.inference:
         _mark_inference(op, inputs, out)
     if observers:
@@ -100,7 +97,8 @@ def _many(
         outs.append(out)
     node = None
     if mask and state.grad_enabled and op.rules:
-        node = _record(op, inputs, attrs, mask, outs)
+        metas = tuple([(out._array.shape, out._array.dtype) for out in outs])
+        node = _record(op, inputs, attrs, mask, outs, metas)
         if node is not None:
             for nr, out in enumerate(outs):
                 if nr not in op.no_grad_outputs and out._array.dtype.kind in "fcV":
@@ -141,22 +139,24 @@ def apply_inplace(
             "unsupported operation: more than one element of the written-to tensor refers to a "
             "single memory location. Please clone() the tensor before performing the operation."
         )
-    if op.promote is not None:
-        arrays = RULES[op.promote](arrays)
-    result = quietly(op.forward, *arrays, **attrs)
-    _check_fit(result, array)
+    if op.promotion is not None:
+        arrays = op.promotion(arrays)
     plan = plan_for(op, mask, len(operands)) if records and op.rules else None
-    if plan is not None and plan.saves_first_input:
+    before = array.copy() if plan is not None and plan.saves_first_input else None
+    if op.write is not None:
+        quietly(op.write, arrays, attrs)
+    else:
+        result = quietly(op.forward, arrays, attrs)
+        _check_fit(result, array)
+        array[...] = result
+    if before is not None:
         # The rule wants the value from before the write.
-        before = Tensor._from_array(array.copy())
-        operands = (before, *inputs)
-    array[...] = result
+        operands = (Tensor._from_array(before), *inputs)
     target._counter.bump(name)
     node = None
     if plan is not None:
-        originals = (target, *inputs)
-        edges = tuple(_edge(originals[i]) for i in plan.inputs)
-        node = _record(op, operands, attrs, mask, (target,), edges)
+        edges = _edges(plan, (target, *inputs), mask)
+        node = _record(op, operands, attrs, mask, (target,), ((array.shape, array.dtype),), edges)
         if node is not None:
             rebase(target, node)
     if observers:
@@ -171,6 +171,7 @@ def _record(
     attrs: dict[str, Any],
     mask: int,
     outs: Sequence[Tensor],
+    metas: tuple[Any, ...],
     edges: tuple[Any, ...] | None = None,
 ) -> OpNode | None:
     """Make the node of a call; None if no input that requires grad has a rule."""
@@ -178,21 +179,25 @@ def _record(
     if not plan.calls:
         return None
     if edges is None:
-        edges = tuple([_edge(inputs[i]) for i in plan.inputs])
-    metas = tuple([(out._array.shape, out._array.dtype) for out in outs])
+        edges = _edges(plan, inputs, mask)
     saved = _save(plan, inputs, outs) if plan.saves else ()
-    node = node_class(op)(plan, edges, saved, attrs, metas, here())
+    make = op.node_class or node_class(op)
+    node: OpNode = make(plan, edges, saved, attrs, metas, here())
     if anomaly.state.enabled:
         anomaly.note_traceback(node)
     return node
 
 
-def _edge(x: Any) -> Any:
-    if isinstance(x, Tensor):
-        if x._meta is None and x._edge is not None:
-            return x._edge
-        return x._gradient_edge()
-    return NO_EDGE
+def _edges(plan: Plan, inputs: Sequence[Any], mask: int) -> tuple[Any, ...]:
+    """Where the gradients of the inputs go."""
+    edges: list[Any] = []
+    for i in plan.inputs:
+        if mask >> i & 1:
+            x = inputs[i]
+            edges.append(x._gradient_edge() if x._edge is None or x._meta is not None else x._edge)
+        else:
+            edges.append(NO_EDGE)
+    return tuple(edges)
 
 
 def _save(plan: Plan, inputs: Sequence[Any], outs: Sequence[Tensor]) -> tuple[Any, ...]:
@@ -206,6 +211,8 @@ def _save(plan: Plan, inputs: Sequence[Any], outs: Sequence[Tensor]) -> tuple[An
         elif kind == SHAPE:
             x = inputs[index]
             saved.append(x._array.shape if isinstance(x, Tensor) else ())
+        elif kind == STRIDES:
+            saved.append(storage.element_strides(inputs[index]._array))
         elif kind == DTYPE:
             x = inputs[index]
             saved.append(x.dtype if isinstance(x, Tensor) else None)
@@ -315,7 +322,7 @@ def _of_tensors(op: Op) -> Callable[..., Any]:
 
 def _of_arrays(op: Op) -> Callable[..., Any]:
     forward = op.forward
-    promote = RULES[op.promote] if op.promote else None
+    promote = op.promotion
 
     def call(*args: Any, **kwargs: Any) -> Any:
         inputs, attrs = op.bind(args, kwargs)

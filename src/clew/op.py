@@ -18,9 +18,10 @@ Note [Signatures]
 
 Note [Save contract]
     The parameter names of a rule say what the graph keeps: an input's name, an output's name
-    (``result`` where there is one), ``<input>_shape``, ``<input>_dtype``.  What no rule of an
-    input that requires grad names is not kept.  Keyword-only parameters are attributes; ``need``
-    tells a rule of several inputs which gradients are asked for.
+    (``result`` where there is one), ``<input>_shape``, ``<input>_dtype``, ``<input>_strides`` (in
+    elements).  What no rule of an input that requires grad names is not kept.  Keyword-only
+    parameters are attributes; ``need`` tells a rule of several inputs which gradients are asked
+    for.
 
 Note [Rules]
     A rule is called as ``rule(F, grad, *saved, **attributes)`` and returns the gradient or None.
@@ -37,6 +38,8 @@ import ast
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+
+from clew.promotion import RULES
 
 REQUIRED: Any = inspect.Parameter.empty
 """The default of an input or attribute that has none."""
@@ -125,6 +128,8 @@ class Op:
         no_grad_outputs: indices of outputs that never require grad (integer results).
         publish: where users find it: any of "function", "method"; empty for internal ops.
         inplace: whether it has an in-place twin, ``name_``.
+        write: what the twin does to the first array, where that is cheaper than to compute the
+            whole result and copy it; called like `forward`, it must refuse before it changes.
         jvp: the forward-mode rule: "elementwise", "linear", "bilinear", a function or None.
         domain: which sample values its generated tests use.
     """
@@ -132,8 +137,8 @@ class Op:
     __slots__ = (
         "aliases", "attrs", "default_attrs", "doc", "domain", "forward", "input_defaults",
         "inplace", "inputs", "jvp", "keyword_only", "name", "no_grad_outputs", "node_class",
-        "node_name", "outputs", "plans", "promote", "publish", "rules", "variadic_attr",
-        "variadic_input", "view",
+        "node_name", "outputs", "plans", "promote", "promotion", "promotion", "publish", "rules", "variadic_attr",
+        "variadic_input", "view", "write",
     )  # fmt: skip
 
     def __init__(
@@ -154,10 +159,12 @@ class Op:
         self.node_class: Any = None
         self.view: bool = options.pop("view", False)
         self.promote: str | None = options.pop("promote", None)
+        self.promotion = RULES[self.promote] if self.promote else None
         self.node_name: str = options.pop("node", None) or _node_name(self.name)
         self.no_grad_outputs: tuple[int, ...] = options.pop("no_grad_outputs", ())
         self.publish: tuple[str, ...] = options.pop("publish", ("function", "method"))
         self.inplace: bool = options.pop("inplace", False)
+        self.write: Callable[..., Any] | None = options.pop("write", None)
         self.aliases: tuple[str, ...] = options.pop("aliases", ())
         self.jvp: Any = options.pop("jvp", None)
         self.domain: str = options.pop("domain", "real")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from clew.op import Op, Rule
 
-INPUT, OUTPUT, SHAPE, DTYPE, INPUTS, SHAPES, DTYPES = range(7)
+INPUT, OUTPUT, SHAPE, DTYPE, STRIDES, INPUTS, SHAPES, DTYPES = range(8)
 """Kinds of saved values; the plural ones are of all tensors of a variadic input."""
 
 _SUFFIXES = (("_shape", SHAPE, SHAPES), ("_dtype", DTYPE, DTYPES))
@@ -94,6 +94,8 @@ def _resolve(op: Op, name: str) -> Save:
         return Save(INPUTS if _is_variadic(op, index) else INPUT, index, name)
     if name in op.outputs:
         return Save(OUTPUT, op.outputs.index(name), name)
+    if name.endswith("_strides") and name.removesuffix("_strides") in op.inputs:
+        return Save(STRIDES, op.inputs.index(name.removesuffix("_strides")), name)
     for suffix, one, many in _SUFFIXES:
         base = name.removesuffix(suffix)
         if base != name and base in op.inputs:

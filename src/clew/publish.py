@@ -152,11 +152,12 @@ def _not_a_tensor(function: str, argument: str, position: int, value: Any) -> Ty
 
 
 def _operator(op: Op, *, reflected: bool = False) -> Callable[[Any, Any], Any]:
+    attrs = op.default_attrs
     if reflected:
 
         def operator(self: Any, other: Any) -> Any:
             try:
-                return apply(op, (other, self), op.default_attrs)
+                return apply(op, (other, self), attrs)
             except OperandError:
                 return NotImplemented
 
@@ -164,7 +165,7 @@ def _operator(op: Op, *, reflected: bool = False) -> Callable[[Any, Any], Any]:
 
         def operator(self: Any, other: Any) -> Any:
             try:
-                return apply(op, (self, other), op.default_attrs)
+                return apply(op, (self, other), attrs)
             except OperandError:
                 return NotImplemented
 
@@ -172,9 +173,11 @@ def _operator(op: Op, *, reflected: bool = False) -> Callable[[Any, Any], Any]:
 
 
 def _inplace_operator(op: Op) -> Callable[[Any, Any], Any]:
+    attrs = op.default_attrs
+
     def operator(self: Any, other: Any) -> Any:
         try:
-            return apply_inplace(op, self, (other,), op.default_attrs)
+            return apply_inplace(op, self, (other,), attrs)
         except OperandError:
             return NotImplemented
 

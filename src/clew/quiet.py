@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ class _PerThread(threading.local):
 _thread = _PerThread()
 
 
-def quietly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def quietly(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Call `function` with NumPy's floating-point warnings off."""
     try:
         return _thread.run(function, *args, **kwargs)
