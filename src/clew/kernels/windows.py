@@ -39,19 +39,34 @@ class Windows(NamedTuple):
 
     @classmethod
     def over(
-        cls, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints
+        cls,
+        size: Ints,
+        kernel: Ints,
+        stride: Ints,
+        padding: Ints,
+        dilation: Ints,
+        ceil_mode: bool = False,
     ) -> "Windows":
-        """Every window that lies inside the padded image."""
-        out = tuple(
-            (n + 2 * p - d * (k - 1) - 1) // s + 1
-            for n, k, s, p, d in zip(size, kernel, stride, padding, dilation)
-        )
-        return cls(size, kernel, stride, padding, dilation, out)
+        """Every window that lies inside the padded image.
+
+        With `ceil_mode` also the one that only starts there, unless it starts in the padding
+        behind the image.
+        """
+        out = []
+        for n, k, s, p, d in zip(size, kernel, stride, padding, dilation):
+            room = n + 2 * p - d * (k - 1) - 1
+            count = (room + s - 1 if ceil_mode else room) // s + 1
+            if ceil_mode and (count - 1) * s >= n + p:
+                count -= 1
+            out.append(count)
+        return cls(size, kernel, stride, padding, dilation, tuple(out))
 
     @property
     def padded(self) -> Ints:
-        """Size of the image with its padding."""
-        return tuple(n + 2 * p for n, p in zip(self.size, self.padding))
+        """Size of the image with its padding, and with what windows need beyond it."""
+        return tuple(
+            max(n + 2 * p, (o - 1) * s + d * (k - 1) + 1) for n, k, s, p, d, o in zip(*self)
+        )
 
     @property
     def interior(self) -> Index:
@@ -99,7 +114,7 @@ def blocks(batch: int, bytes_per_sample: int) -> Iterator[slice]:
 
 def pad_first(x: NDArray, windows: Windows, value: float = 0) -> NDArray:
     """`x` (N, C, *size) with its padding; `x` itself, not a copy, if there is none."""
-    if not any(windows.padding):
+    if windows.padded == windows.size:
         return x
     padded = np.full((*x.shape[:2], *windows.padded), value, x.dtype)
     padded[(..., *windows.interior)] = x
