@@ -1,6 +1,6 @@
 """A graph of two operations: its nodes, its leaves, what it keeps, and the gradient.
 
-python examples/01_graph.py
+Run: python examples/01_graph.py
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Recording: only what needs a gradient is recorded, and under no_grad nothing is.
 
-python examples/02_recording.py
+Run: python examples/02_recording.py
 """
 
 import torch

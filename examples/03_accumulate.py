@@ -1,6 +1,6 @@
 """backward() adds to .grad: two passes add up, zero_grad() clears, and what clearing costs.
 
-python examples/03_accumulate.py
+Run: python examples/03_accumulate.py
 """
 
 import torch

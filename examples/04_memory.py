@@ -1,6 +1,6 @@
 """What the graph of a model holds in memory: node by node, which tensor, and for which rule.
 
-python examples/04_memory.py
+Run: python examples/04_memory.py
 """
 
 import torch

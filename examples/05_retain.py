@@ -1,6 +1,6 @@
 """What backward releases, what retain_graph=True keeps, and the error of a second pass.
 
-python examples/05_retain.py
+Run: python examples/05_retain.py
 """
 
 import torch

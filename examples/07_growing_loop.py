@@ -1,6 +1,6 @@
 """A training loop whose memory grows until it dies: the growth, who holds it, and the cure.
 
-    python examples/07_growing_loop.py --limit 20
+Run: python examples/07_growing_loop.py --limit 20
 
 The loop keeps each step's loss as a tensor. `--limit` is the memory, in MiB, at which it "dies".
 """

@@ -1,6 +1,6 @@
 """detach(): the same storage and version, no history; and what goes wrong with it.
 
-python examples/08_detach.py
+Run: python examples/08_detach.py
 """
 
 import torch

@@ -1,6 +1,6 @@
 """A frozen feature extractor and a new classifier, against training everything.
 
-    python examples/10_finetune.py
+Run: python examples/10_finetune.py
 
 The extractor learns the digits 0 to 4; then the digits 5 to 9 are learnt on top of it.
 """

@@ -1,6 +1,6 @@
 """retain_graph, detach, no_grad and inference_mode on one model: nodes, bytes held and time.
 
-python examples/11_comparison.py
+Run: python examples/11_comparison.py
 """
 
 import time

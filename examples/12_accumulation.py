@@ -1,6 +1,6 @@
 """Gradient accumulation over micro-batches, and what a forgotten zero_grad() does.
 
-python examples/12_accumulation.py
+Run: python examples/12_accumulation.py
 """
 
 import torch

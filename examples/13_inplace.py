@@ -1,6 +1,6 @@
 """In-place operations: which break the graph, with their errors, and which do not.
 
-python examples/13_inplace.py
+Run: python examples/13_inplace.py
 """
 
 import torch

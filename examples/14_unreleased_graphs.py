@@ -1,6 +1,6 @@
 """Loops that build graphs and do not release them: growth per iteration, holder and cure.
 
-    python examples/14_unreleased_graphs.py
+Run: python examples/14_unreleased_graphs.py
 
 Nothing here raises; the programs only become slower and larger.
 """

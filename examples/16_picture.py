@@ -1,6 +1,6 @@
 """The picture of a graph: leaves, operations, shapes, and what is kept for backward.
 
-    clew run examples/16_picture.py --out out
+Run: clew run examples/16_picture.py --out out
 
 writes out/digits.svg, .pdf and .png. With PyTorch, `pip install torchviz` and Graphviz's `dot`
 do the same; without them the graph is printed as text only.

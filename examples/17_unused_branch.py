@@ -1,6 +1,6 @@
 """A branch that no backward ever uses: found by what it still holds, and what it costs.
 
-python examples/17_unused_branch.py
+Run: python examples/17_unused_branch.py
 """
 
 import time

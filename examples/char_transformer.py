@@ -1,6 +1,6 @@
 """A tiny transformer learns to write like a book, one character at a time.
 
-    python examples/char_transformer.py
+Run: python examples/char_transformer.py
 
 The book is Alice's Adventures in Wonderland (examples/data).
 """

@@ -1,6 +1,6 @@
 """A small convolutional network learns handwritten digits.
 
-python examples/cnn_digits.py
+Run: python examples/cnn_digits.py
 """
 
 import torch

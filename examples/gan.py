@@ -1,6 +1,6 @@
 """A GAN learns handwritten digits; then what detach, retain_graph and the order of steps cost.
 
-    python examples/gan.py --out out
+Run: python examples/gan.py --out out
 
 writes out/gan_epoch_000.png and so on: the same 64 noise vectors, drawn as training goes on.
 """

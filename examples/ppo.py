@@ -1,6 +1,6 @@
 """Proximal policy optimisation (PPO) learns to balance the pole of CartPole-v1.
 
-    python examples/ppo.py
+Run: python examples/ppo.py
 
 What the old policy did is data, not graph: it is gathered under no_grad. What gathering it with
 a graph would hold, and the error that follows, is measured first.
