@@ -3,4 +3,4 @@
 Importing this package fills the registry.
 """
 
-from clew.ops import choose, compare, elementwise, reduce, unary, view, write
+from clew.ops import choose, compare, elementwise, index, linalg, reduce, unary, view, write
