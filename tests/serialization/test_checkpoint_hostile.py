@@ -167,6 +167,8 @@ CALLS = {
     "new of a function": TENSOR + b")\x81",
     "type of a tensor with state": name("torch._tensor", "_rebuild_from_type_v2") + b"("
     + name("__builtin__", "set") + name("torch", "Tensor") + b"]\x85}tR",
+    "class of a tensor": name("torch._tensor", "_rebuild_from_type_v2") + b"(" + TENSOR
+    + name("collections", "OrderedDict") + tensor_of()[len(TENSOR):-1] + b"}tR",
     "data of a parameter": name("torch._utils", "_rebuild_parameter") + text("x") + b"\x88}\x87R",
 }  # fmt: skip
 

@@ -183,9 +183,11 @@ def test_torchscript_archive():
         load(with_records(**{"constants.pkl": b"x"}))
 
 
-def test_newer_archive():
-    with pytest.raises(RuntimeError, match="Attempted to read a PyTorch file with version 99"):
-        load(with_records(version=b"99\n"))
+@pytest.mark.parametrize("version", ["99", "x", ""])
+def test_other_version_of_the_archive(version):
+    message = f"Attempted to read a PyTorch file with version {version}, but the maximum supported"
+    with pytest.raises(RuntimeError, match=message):
+        load(with_records(version=version.encode() + b"\n"))
 
 
 LOCATIONS = [

@@ -2,6 +2,7 @@
 
 import collections
 import io
+import pickle
 
 import ml_dtypes
 import numpy as np
@@ -279,6 +280,31 @@ def test_attributes_of_a_tensor():
     assert to_torch(ours).note == "kept"
 
 
+class Marked(clew.Tensor):
+    """A user's class of tensors."""
+
+
+class SelfPickled(clew.Tensor):
+    """One that says itself how it is pickled."""
+
+    def __reduce_ex__(self, protocol):
+        return (str, ("pickled",))
+
+
+def test_subclass_of_tensor():
+    ours = Marked._from_array(np.ones(2))
+    ours.note = "kept"
+    stream = _saved([ours, SelfPickled._from_array(np.ones(2))])
+    with serialization.safe_globals([Marked, str]):
+        back, text = serialization.load(stream)
+    assert type(back) is Marked
+    assert back.note == "kept"
+    assert text == "pickled"
+    stream.seek(0)
+    with pytest.raises(pickle.UnpicklingError, match=r"GLOBAL .*\.Marked was not an allowed"):
+        serialization.load(stream)
+
+
 def test_lazy_conjugate_and_negative():
     x = torch.tensor([1 + 2j, 3 - 4j])
     np.testing.assert_array_equal(to_clew(x.conj()).numpy(), np.array([1 - 2j, 3 + 4j]))
@@ -427,7 +453,5 @@ UNSUPPORTED = {
 @pytest.mark.parametrize("weights_only", [True, False])
 @pytest.mark.parametrize("kind", UNSUPPORTED)
 def test_what_clew_does_not_have(kind, weights_only):
-    import pickle
-
     with pytest.raises(pickle.UnpicklingError, match=f"holds {kind} .*which clew does not have"):
         to_clew(UNSUPPORTED[kind](), weights_only=weights_only)

@@ -80,6 +80,14 @@ class Adapter(ABC):
         """An `nn.Parameter` on the memory of the tensor `data`."""
 
     @abstractmethod
+    def as_subclass(self, tensor: Any, kind: Any) -> Any:
+        """The same tensor as an object of the class `kind`.
+
+        Raises:
+            pickle.UnpicklingError: `kind` is no class of tensors.
+        """
+
+    @abstractmethod
     def set_state(self, tensor: Any, state: Mapping[str, Any]) -> None:
         """Set the attributes in `state` on a tensor or parameter."""
 
@@ -98,12 +106,17 @@ class TensorAdapter(Adapter):
     def describe(self, obj: object) -> TensorRecord | None:
         if not isinstance(obj, Tensor):
             return None
+        kind = type(obj)
+        is_parameter = isinstance(obj, _parameter_class())
+        if not is_parameter and kind.__reduce_ex__ is not Tensor.__reduce_ex__:
+            return None  # the class says itself how it is pickled
         _warn_of_hooks(obj)
         return TensorRecord.from_array(
             obj._array,
             requires_grad=obj.requires_grad,
-            is_parameter=isinstance(obj, _parameter_class()),
+            is_parameter=is_parameter,
             state=obj.__dict__ or None,
+            subclass=None if is_parameter or kind is Tensor else kind,
         )
 
     def spell(self, obj: object) -> GlobalName | tuple[GlobalName, tuple[Any, ...]] | None:
@@ -139,6 +152,11 @@ class TensorAdapter(Adapter):
 
     def parameter(self, data: Any, requires_grad: bool) -> Any:
         return _parameter_class()(data, requires_grad)
+
+    def as_subclass(self, tensor: Any, kind: Any) -> Any:
+        if not (isinstance(kind, type) and issubclass(kind, Tensor)):
+            raise pickle.UnpicklingError(f"{kind!r} is no class of tensors")
+        return kind._from_array(tensor._array, tensor.requires_grad)
 
     def set_state(self, tensor: Any, state: Mapping[str, Any]) -> None:
         tensor.__dict__.update(state)

@@ -121,12 +121,8 @@ class ArchiveWriter:
         )
 
     def _put(self, data: bytes | memoryview) -> None:
-        """Write all of `data`: an unbuffered stream may take a part of it only."""
         self._position += len(data)
-        written = self._stream.write(data)
-        while written is not None and written < len(data):
-            data = memoryview(data)[written:]
-            written = self._stream.write(data)
+        write_all(self._stream, data)
 
 
 def _zip64_extra(entry: _Entry) -> bytes:
@@ -270,6 +266,14 @@ class ArchiveReader:
             raise RuntimeError(
                 f"PytorchStreamReader failed reading file {info.filename}: {error}.{_DAMAGED}"
             ) from error
+
+
+def write_all(stream: BinaryIO, data: bytes | memoryview) -> None:
+    """Write all of `data`: an unbuffered stream may take a part of it only."""
+    written = stream.write(data)
+    while written is not None and written < len(data):
+        data = memoryview(data)[written:]
+        written = stream.write(data)
 
 
 def read_into(stream: BinaryIO, target: np.ndarray) -> None:

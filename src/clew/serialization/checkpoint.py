@@ -73,10 +73,11 @@ def load_zip(stream: BinaryIO, read: ReadPickle, restore: Restore, mapped: bool)
             "state_dict() in PyTorch instead."
         )
     version = archive.read("version") if "version" in archive else _VERSION
-    if int(version) > _NEWEST_VERSION:
+    if not version.strip().isdigit() or int(version) > _NEWEST_VERSION:
         raise RuntimeError(
-            f"Attempted to read a PyTorch file with version {int(version)}, but the maximum "
-            f"supported version for reading is {_NEWEST_VERSION}."
+            "Attempted to read a PyTorch file with version "
+            f"{version.decode(errors='replace').strip()}, but the maximum supported version for "
+            f"reading is {_NEWEST_VERSION}."
         )
     mapping = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY) if mapped else None
     storages = StorageReader(archive, restore, mapping)

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from clew.serialization.adapter import Adapter
-from clew.serialization.archive import read_into
+from clew.serialization.archive import read_into, write_all
 from clew.serialization.checkpoint import check_reference
 from clew.serialization.locations import LoadedStorage, Restore
 from clew.serialization.pickling import LegacyPickler, pickler_class
@@ -52,7 +52,7 @@ def save_legacy(
     stream.write(pickle.dumps([buffer.key for buffer in pickler.buffers], protocol))
     for buffer in pickler.buffers:
         stream.write(_COUNT.pack(buffer.memory.nbytes // buffer.itemsize))
-        stream.write(buffer.memory.data)
+        write_all(stream, buffer.memory.data)
 
 
 def load_legacy(stream: BinaryIO, read: ReadPickle, restore: Restore) -> Any:

@@ -57,12 +57,10 @@ class StoredBuffer:
 
 
 class CheckpointPickler(_Pickler):
-    """Pickle to `stream`; afterwards `buffers` holds the buffers that the pickle refers to, in
-    order.
+    """Pickle to `stream`, and collect the buffers that the pickle refers to in `buffers`.
 
     Raises (from `dump`):
-        RuntimeError: two tensors view one buffer with different dtypes, which the format cannot
-            say.
+        RuntimeError: two tensors view one buffer with different dtypes: the format cannot say so.
         pickle.PicklingError, TypeError, AttributeError: an object that cannot be pickled.
     """
 
@@ -110,9 +108,10 @@ class CheckpointPickler(_Pickler):
             if record.state:
                 return _REBUILD_PARAMETER_WITH_STATE, (*arguments, dict(record.state))
             return _REBUILD_PARAMETER, arguments
-        if record.state:
-            function, arguments = self._reduce(replace(record, state=None))
-            return _REBUILD_WITH_STATE, (function, _TENSOR, arguments, dict(record.state))
+        if record.state or record.subclass:
+            function, arguments = self._reduce(replace(record, state=None, subclass=None))
+            state = dict(record.state) if record.state else None
+            return _REBUILD_WITH_STATE, (function, record.subclass or _TENSOR, arguments, state)
         untyped = _DTYPES.get(record.dtype.name)
         arguments = (
             self._buffer(record),
@@ -122,9 +121,9 @@ class CheckpointPickler(_Pickler):
             record.requires_grad,
             OrderedDict(),
         )
-        return (
-            (_REBUILD_UNTYPED, (*arguments, untyped)) if untyped else (_REBUILD_TENSOR, arguments)
-        )
+        if untyped:
+            return _REBUILD_UNTYPED, (*arguments, untyped)
+        return _REBUILD_TENSOR, arguments
 
     def _buffer(self, record: TensorRecord) -> StoredBuffer:
         """The buffer of `record`, the same object for each tensor that shares it."""
@@ -167,12 +166,10 @@ class LegacyPickler(CheckpointPickler):
 def pickler_class(
     base: type[CheckpointPickler], pickle_module: ModuleType
 ) -> type[CheckpointPickler]:
-    """`base`, on top of the pickler of another module than `pickle` (such as dill) if one is asked
-    for.
+    """`base`, on top of the pickler of `pickle_module` if that is not `pickle` but, say, dill.
 
     Raises:
-        TypeError: that pickler is not written in Python, so it cannot write a name it cannot
-            import.
+        TypeError: that pickler is not written in Python, so it insists on importing each name.
     """
     other = pickle_module.Pickler
     if other is pickle.Pickler:

@@ -139,14 +139,12 @@ class Rebuilder:
         return self._stateful(self._parameter(data, requires_grad, hooks), state)
 
     def _with_state(self, function: Any, kind: Any, arguments: Any, state: Any) -> Any:
-        """A tensor with attributes. Its class must be one that the rebuild function makes."""
+        """A tensor with attributes, or of a class of the user's."""
         if function not in self.functions.values():
             raise pickle.UnpicklingError(f"{function!r} is no function that makes a tensor")
         result = function(*arguments)
-        if not isinstance(kind, type) or not isinstance(result, kind):
-            raise pickle.UnpicklingError(
-                f"The file holds a tensor of the class {kind!r}, which clew cannot make"
-            )
+        if type(result) is not kind:
+            result = self._adapter.as_subclass(result, kind)
         return self._stateful(result, state)
 
     def _stateful(self, tensor: Any, state: Any) -> Any:

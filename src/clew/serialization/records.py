@@ -57,6 +57,7 @@ class TensorRecord:
         requires_grad: the tensor's flag.
         is_parameter: it is an `nn.Parameter`.
         state: attributes that the user has set on the tensor object.
+        subclass: the user's class of the tensor, None for a plain tensor or parameter.
     """
 
     storage: np.ndarray
@@ -67,20 +68,15 @@ class TensorRecord:
     requires_grad: bool = False
     is_parameter: bool = False
     state: Mapping[str, object] | None = None
+    subclass: type | None = None
 
     @classmethod
-    def from_array(
-        cls,
-        array: np.ndarray,
-        *,
-        requires_grad: bool = False,
-        is_parameter: bool = False,
-        state: Mapping[str, object] | None = None,
-    ) -> TensorRecord:
+    def from_array(cls, array: np.ndarray, **attributes: Any) -> TensorRecord:
         """Describe `array` as a piece of the buffer that it is a view of.
 
         An array that no PyTorch tensor could be (a negative step, a buffer with holes, elements
-        that do not lie at multiples of their size) is described as its own contiguous copy.
+        that do not lie at multiples of their size) is described as its own contiguous copy. The
+        other `attributes` are those of the record.
         """
         storage = _memory(root(array))
         itemsize = array.dtype.itemsize
@@ -98,9 +94,7 @@ class TensorRecord:
             offset // itemsize,
             array.shape,
             tuple(step // itemsize for step in steps),
-            requires_grad,
-            is_parameter,
-            state,
+            **attributes,
         )
 
     def memory(self) -> tuple[int, int]:
