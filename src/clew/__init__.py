@@ -62,8 +62,14 @@ globals().update(_dtypes.ALIASES)
 from math import e, inf, nan, pi  # noqa: E402
 
 
+# Functions of submodules that PyTorch has at the top too.
+_FUNCTIONS = {"load": "clew.serialization", "save": "clew.serialization"}
+
+
 def __getattr__(name: str) -> Any:
     """Import submodules when they are first used."""
+    if name in _FUNCTIONS:
+        return getattr(importlib.import_module(_FUNCTIONS[name]), name)
     if not name.startswith("_"):
         try:
             return importlib.import_module(f"clew.{name}")

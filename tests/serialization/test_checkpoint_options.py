@@ -30,6 +30,11 @@ def values(t):
     return t.numpy().tolist()
 
 
+def test_names_at_the_top():
+    assert clew.save is save
+    assert clew.load is load
+
+
 @pytest.mark.parametrize("kind", [str, pathlib.Path])
 @pytest.mark.parametrize("zipped", [True, False])
 def test_paths(tmp_path, kind, zipped):
