@@ -1,0 +1,62 @@
+"""Python numbers that are to become elements of a tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clew.dtypes import of_numpy
+
+_C_NAMES = {
+    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
+    "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t", "float32": "float",
+    "float64": "double", "complex64": "c10::complex<float>",
+}  # fmt: skip
+_LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
+
+
+def checked_number(value: Any, numpy_dtype: np.dtype) -> Any:
+    """`value` as a number that NumPy writes into `numpy_dtype` as PyTorch would.
+
+    An unsigned type takes negative integers modulo its range, as in C.
+
+    Raises:
+        RuntimeError: the type cannot hold it.
+        ValueError: an integer of more than 64 bits.
+    """
+    kind = numpy_dtype.kind
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError("Overflow when unpacking long long")
+    if kind == "b":
+        return bool(value)
+    if isinstance(value, complex) and kind != "c":
+        if value.imag:
+            raise _overflow(numpy_dtype)
+        value = value.real
+    if kind in "iu":
+        return _checked_integer(value, numpy_dtype)
+    if numpy_dtype.name in ("float32", "complex64") and not _fits_float32(value):
+        raise _overflow(numpy_dtype)
+    return value
+
+
+def _checked_integer(value: Any, numpy_dtype: np.dtype) -> int:
+    limits = np.iinfo(numpy_dtype)
+    lowest, largest = int(limits.min), int(limits.max)
+    if isinstance(value, int) and numpy_dtype.kind == "u":
+        lowest = -largest
+    # Not "value < lowest or value > largest": NaN must fail.
+    if not lowest <= value <= largest:
+        raise _overflow(numpy_dtype)
+    return int(value) % (largest + 1) if numpy_dtype.kind == "u" else int(value)
+
+
+def _fits_float32(value: Any) -> bool:
+    parts = (value.real, value.imag) if isinstance(value, complex) else (float(value),)
+    return all(abs(p) <= _LARGEST_FLOAT32 or abs(p) == np.inf or p != p for p in parts)
+
+
+def _overflow(numpy_dtype: np.dtype) -> RuntimeError:
+    name = _C_NAMES[of_numpy(numpy_dtype).name]
+    return RuntimeError(f"value cannot be converted to type {name} without overflow")
