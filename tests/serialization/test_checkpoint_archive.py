@@ -97,6 +97,16 @@ def test_compressed_by_another_tool():
     assert reader.read_array("data/0").flags.writeable
 
 
+def test_damaged_compressed_record():
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("model/data/0", bytes(range(256)) * 10)
+    data = bytearray(stream.getvalue())
+    data[100:110] = bytes(10)
+    with pytest.raises(RuntimeError, match="failed reading file model/data/0"):
+        ArchiveReader(io.BytesIO(bytes(data))).read("data/0")
+
+
 def test_missing_record():
     reader = ArchiveReader(io.BytesIO(written()))
     for method in (reader.read, reader.size, reader.locate):

@@ -93,6 +93,8 @@ def load(program, protocol=2, **options):
 
 def test_the_harmless_version_of_these_files_loads():
     np.testing.assert_array_equal(load(tensor_of()).numpy(), [0, 1, 2, 3])
+    old = name("torch._utils", "_rebuild_tensor") + b"(" + FLOATS + b"K\x01K\x02\x85K\x01\x85tR"
+    np.testing.assert_array_equal(load(old).numpy(), [1, 2])
 
 
 NAMES = {
@@ -236,6 +238,9 @@ TENSORS = {
     "a bool as offset": {"offset": b"\x88"},
     "a float as size": {"size": b"G" + struct.pack(">d", 4.0) + b"\x85"},
     "no size": {"size": b"N"},
+    "no dtype": {
+        "storage": STORAGE.replace(b"torch\nFloat", b"torch.storage\nUntyped") + b"K\x10tQ"
+    },
     "hooks": {"rest": b"\x89}K\x01" + TENSOR + b"s"},
 }
 
@@ -244,6 +249,15 @@ TENSORS = {
 def test_impossible_tensors(change):
     with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
         load(tensor_of(**change))
+
+
+def test_what_is_no_dtype_and_no_layout():
+    untyped = STORAGE.replace(b"torch\nFloat", b"torch.storage\nUntyped") + b"K\x10tQ"
+    third = TENSOR.replace(b"v2", b"v3") + b"(" + untyped + b"K\x00))\x89}" + ITEM + b"tR"
+    with pytest.raises(pickle.UnpicklingError, match="the dtype of a tensor is str"):
+        load(third)
+    with pytest.raises(pickle.UnpicklingError, match=r"the layout torch\.sparse_coo"):
+        load(name("torch.serialization", "_get_layout") + text("torch.sparse_coo") + b"\x85R")
 
 
 def test_integers_cannot_require_grad():

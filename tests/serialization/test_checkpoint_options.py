@@ -487,6 +487,17 @@ def test_hooks_are_left_out_with_a_warning():
         UserWarning, match=r"backward hook <function .* on tensor will not be serialized"
     ):
         stream = saved(x)
+    assert load(stream).requires_grad
+
+
+def test_hooks_that_say_so_are_left_out_silently():
+    def hook(grad):
+        return None
+
+    hook.__torch_unserializable__ = True
+    x = clew.from_numpy(ONE.copy())
+    x.requires_grad_(True)
+    x.register_hook(hook)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert load(stream).requires_grad
+        saved(x)

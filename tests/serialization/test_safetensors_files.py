@@ -206,6 +206,15 @@ def test_model_file_with_the_other_name_of_a_tied_weight(tmp_path):
     assert safetensors.load_model(tied(), tmp_path / "x") == (set(), [])
 
 
+def test_model_file_with_both_names_of_a_tied_weight(tmp_path):
+    names = {"decoder": (2, 3), "encoder": (2, 3), "bias": (3, 2)}
+    safetensors.save_file(
+        {n: clew.from_numpy(np.ones(s)) for n, s in names.items()}, tmp_path / "x"
+    )
+    with pytest.raises(RuntimeError, match=r'Unexpected key.* "encoder"'):
+        safetensors.load_model(tied(), tmp_path / "x")
+
+
 def test_model_and_file_that_differ(tmp_path):
     safetensors.save_file({"decoder": clew.from_numpy(np.ones(2)),
                            "new": clew.from_numpy(np.ones(2))}, tmp_path / "x")  # fmt: skip
