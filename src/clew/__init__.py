@@ -66,8 +66,22 @@ from math import e, inf, nan, pi  # noqa: E402
 _FUNCTIONS = {"load": "clew.serialization", "save": "clew.serialization"}
 
 
+_LAZY = {
+    "Graph": "inspect",
+    "graph": "inspect",
+    "make_dot": "inspect",
+    "enable_torch": "torch_alias",
+    "disable_torch": "torch_alias",
+    "save": "serialization",
+    "load": "serialization",
+}
+"""Names that a submodule has; it is imported when one is first used."""
+
+
 def __getattr__(name: str) -> Any:
-    """Import submodules when they are first used."""
+    """Import submodules, and what stands in them, when they are first used."""
+    if name in _LAZY:
+        return getattr(importlib.import_module(f"clew.{_LAZY[name]}"), name)
     if name in _FUNCTIONS:
         return getattr(importlib.import_module(_FUNCTIONS[name]), name)
     if not name.startswith("_"):

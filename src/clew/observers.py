@@ -30,5 +30,8 @@ class Observer:
     def on_release(self, node: Any) -> None:
         """A node's saved values are about to be let go by a backward pass."""
 
+    def on_optimizer_step(self, optimizer: Any) -> None:
+        """An optimizer has updated its parameters."""
+
 
 observers: list[Observer] = []

@@ -10,7 +10,7 @@ import types
 import pytest
 
 from clew.cli import main
-from clew.cli.summary import Summary
+from clew.inspect.ledger import Summary
 
 
 @pytest.fixture
@@ -310,7 +310,7 @@ def test_the_summary_survives_a_closed_output(script, ledger, capsys, monkeypatc
 STUB = """
 import sys, types
 from clew.cli import main
-from clew.cli.summary import Summary
+from clew.inspect.ledger import Summary
 class Ledger:
     __enter__ = lambda self: self
     __exit__ = lambda self, *error: None

@@ -4,7 +4,8 @@ import io
 
 import pytest
 
-from clew.cli.summary import KINDS, Summary, format_bytes, print_summary
+from clew.cli.summary import KINDS, format_bytes, print_summary
+from clew.inspect.ledger import Summary
 
 SUMMARY = Summary(
     peak={

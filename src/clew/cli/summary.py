@@ -5,37 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
+    from clew.inspect.ledger import Summary
+
 KINDS = ("parameters", "gradients", "saved for backward", "optimizer state", "other")
 """The kinds of bytes, in the order in which they are shown."""
 
 _PATH_WIDTH = 30
-
-
-@dataclass
-class Summary:
-    """What the tensors and the graph of a run held.
-
-    Attributes:
-        peak: bytes by kind at the moment when their sum was highest.
-        current: bytes by kind at the end of the run.
-        nodes_recorded: graph nodes made during the run.
-        nodes_freed: those of them that are gone.
-        top_lines: the lines whose operations held most bytes saved for backward at the peak, most
-            first, each as (file, line number, source text, bytes).
-    """
-
-    peak: dict[str, int]
-    current: dict[str, int]
-    nodes_recorded: int
-    nodes_freed: int
-    top_lines: list[tuple[str, int, str, int]] = field(default_factory=list)
 
 
 def print_summary(summary: Summary, file: IO[str] | None = None, width: int | None = None) -> None:
@@ -116,6 +97,7 @@ def _lines_table(summary: Summary) -> Table:
 def _table() -> Table:
     from rich import box
     from rich.table import Table
+
 
     return Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
 

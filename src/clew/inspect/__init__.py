@@ -1,0 +1,14 @@
+"""Look at a graph: as plain data, in a terminal, as a picture; and at the memory it holds.
+
+A client of the core: it reads public attributes of nodes and listens as an observer.
+"""
+
+from clew.inspect.dot import Dot, make_dot
+from clew.inspect.ledger import Ledger, Summary
+from clew.inspect.model import Graph, GraphNode, Saved
+from clew.inspect.render import NoGraphviz
+from clew.inspect.walk import graph
+
+__all__ = [
+    "Dot", "Graph", "GraphNode", "Ledger", "NoGraphviz", "Saved", "Summary", "graph", "make_dot",
+]  # fmt: skip

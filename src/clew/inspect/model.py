@@ -1,0 +1,165 @@
+"""A graph as plain data: what every picture, table and question is answered from.
+
+Imports nothing of clew: an adapter fills it (``walk.py`` for clew's own graphs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A tensor that a node keeps for its backward.
+
+    Attributes:
+        name: what the node calls it: ``self``, ``other``, ``result``, ...
+        shape: its size.
+        dtype: the name of its type.
+        nbytes: bytes of the tensor itself.
+        storage: a key of the memory behind it; equal keys are the same memory.
+        storage_nbytes: bytes of that memory, all of which the tensor keeps alive.
+        role: "parameter", "leaf", "input", "output" or "packed" (by a saved-tensor hook).
+        changed: whether it was written to in place after it was saved.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    nbytes: int
+    storage: int
+    storage_nbytes: int
+    role: str
+    changed: bool = False
+
+
+@dataclass
+class GraphNode:
+    """A node of the graph.
+
+    Attributes:
+        id: its position in the list of nodes; node 0 is the root.
+        name: PyTorch's name of its kind.
+        seq: the number that orders nodes by when they were made.
+        outputs: (shape, dtype name) of what it produced.
+        edges: (node id, output number) of where its gradients go; None for a constant input.
+        saved: the tensors that it keeps.
+        attrs: the operation's attributes.
+        site: (file, line, function, text) of the user's line, or None.
+        label: the name of a leaf, where one is known.
+        leaf: whether it accumulates the gradient of a leaf.
+        freed: whether a backward pass has released what it kept.
+    """
+
+    id: int
+    name: str
+    seq: int
+    outputs: list[tuple[tuple[int, ...], str]]
+    edges: list[tuple[int, int] | None] = field(default_factory=list)
+    saved: list[Saved] = field(default_factory=list)
+    attrs: dict[str, Any] = field(default_factory=dict)
+    site: Any = None
+    label: str | None = None
+    leaf: bool = False
+    freed: bool = False
+
+    @property
+    def saved_bytes(self) -> int:
+        """Bytes of the tensors that this node keeps, each memory counted once."""
+        return sum({s.storage: s.storage_nbytes for s in self.saved}.values())
+
+
+@dataclass
+class Graph:
+    """All nodes that lead to a tensor.
+
+    Attributes:
+        nodes: the nodes, in the order in which backward runs them where nothing else decides:
+            the root first, then the latest recorded first.
+        title: the tensor that it is the graph of, in a few words.
+    """
+
+    nodes: list[GraphNode]
+    title: str
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __iter__(self) -> Iterator[GraphNode]:
+        return iter(self.nodes)
+
+    @property
+    def edges(self) -> list[tuple[int, int]]:
+        """(from, to) node ids of all edges; gradients flow along them."""
+        return [(n.id, e[0]) for n in self.nodes for e in n.edges if e is not None]
+
+    @property
+    def leaves(self) -> list[GraphNode]:
+        """The nodes that accumulate the gradients of leaves."""
+        return [n for n in self.nodes if n.leaf]
+
+    def storages(self, *, parameters: bool = True) -> dict[int, int]:
+        """Bytes of each memory that the graph keeps alive, by its key."""
+        return {
+            s.storage: s.storage_nbytes
+            for n in self.nodes
+            for s in n.saved
+            if parameters or s.role != "parameter"
+        }
+
+    @property
+    def saved_bytes(self) -> int:
+        """Bytes kept for backward without the parameters, which live anyway; counted once."""
+        return sum(self.storages(parameters=False).values())
+
+    @property
+    def parameter_bytes(self) -> int:
+        """Bytes of the parameters that nodes keep; counted once."""
+        return sum(self.storages().values()) - self.saved_bytes
+
+    def by_line(self) -> list[tuple[Any, int]]:
+        """(site, bytes) of the lines whose operations keep most, parameters left out.
+
+        Memory that several lines keep counts for the line that kept it first.
+        """
+        seen: set[int] = set()
+        lines: dict[Any, int] = {}
+        for node in sorted(self.nodes, key=lambda n: n.seq):
+            for s in node.saved:
+                if s.role != "parameter" and s.storage not in seen:
+                    seen.add(s.storage)
+                    lines[node.site] = lines.get(node.site, 0) + s.storage_nbytes
+        return sorted(lines.items(), key=lambda item: -item[1])
+
+    def __str__(self) -> str:
+        from clew.inspect.text import render
+
+        return render(self)
+
+    def __rich__(self) -> Any:
+        from clew.inspect.text import renderable
+
+        return renderable(self)
+
+    def _repr_svg_(self) -> str | None:
+        """A picture for notebooks, where Graphviz is at hand."""
+        from clew.inspect.dot import dot_of
+        from clew.inspect.render import NoGraphviz, render_bytes
+
+        try:
+            return render_bytes(dot_of(self).source, "svg").decode()
+        except NoGraphviz:
+            return None
+
+    def save(self, path: Any) -> None:
+        """Write a picture; the ending says which kind: svg, pdf, png or dot.
+
+        Raises:
+            ValueError: another ending.
+            NoGraphviz: neither the ``dot`` program nor pygraphviz is installed (not for ``dot``).
+        """
+        from clew.inspect.dot import dot_of
+
+        dot_of(self).write(path)
