@@ -12,6 +12,7 @@ import pytest
 
 import clew
 from clew import serialization
+from clew.nn.parameter import Parameter
 from clew.serialization.archive import ArchiveWriter
 
 fired = []
@@ -404,7 +405,7 @@ def test_the_same_in_the_old_format():
 def honest_program():
     stream = io.BytesIO()
     shared = clew.from_numpy(np.arange(4, dtype=np.float32))
-    state = collections.OrderedDict(a=shared, b=clew.nn.Parameter(shared), c=[1, "x", (2.5, None)])
+    state = collections.OrderedDict(a=shared, b=Parameter(shared), c=[1, "x", (2.5, None)])
     state._metadata = {"": {"version": 1}}
     serialization.save({"state": state, "set": {1}, "bytes": b"x"}, stream)
     import zipfile

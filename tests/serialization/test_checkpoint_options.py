@@ -14,6 +14,7 @@ import pytest
 import clew
 from clew import serialization
 from clew.device import device
+from clew.nn.parameter import Buffer, Parameter
 from clew.serialization import load, save
 
 ONE = np.array([1, 2], np.float32)
@@ -341,9 +342,32 @@ def test_weights_only_false_makes_the_object():
 
 
 def test_names_of_torch_mean_clew_in_a_trusted_file():
-    program = b"\x80\x02](ctorch.nn.modules.linear\nParameter\nctorch.serialization\nsave\ne."
+    program = b"\x80\x02](ctorch.nn.parameter\nBuffer\nctorch.serialization.inner\nsave\ne."
     stream = with_records(**{"data.pkl": program})
-    assert load(stream, weights_only=False) == [clew.nn.Parameter, save]
+    assert load(stream, weights_only=False) == [Buffer, save]
+
+
+def test_classes_and_functions_of_clew_have_the_names_of_torch():
+    import zipfile
+
+    stream = saved([Buffer, save, Parameter, clew.Tensor, clew.Size, Unlisted])
+    with zipfile.ZipFile(stream) as file:
+        program = file.read("archive/data.pkl")
+    names = re.findall(rb"c(\S+)\n(\S+)\n", program)
+    assert [b".".join(pair).decode() for pair in names] == [
+        "torch.nn.parameter.Buffer",
+        "torch.serialization.save",
+        "torch.nn.parameter.Parameter",
+        "torch.Tensor",
+        "torch.Size",
+        f"{__name__}.Unlisted",
+    ]
+    stream.seek(0)
+    back = load(stream, weights_only=False)
+    assert back == [Buffer, save, Parameter, clew.Tensor, clew.Size, Unlisted]
+    stream.seek(0)
+    with serialization.safe_globals([Buffer, save, Unlisted]):
+        assert load(stream) == back
 
 
 def test_name_of_torch_that_clew_lacks_in_a_trusted_file():

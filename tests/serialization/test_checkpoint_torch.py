@@ -11,7 +11,7 @@ import pytest
 import clew
 from clew import dtypes, serialization
 from clew.device import device
-from clew.nn import Parameter
+from clew.nn.parameter import Parameter
 
 torch = pytest.importorskip("torch")
 

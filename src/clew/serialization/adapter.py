@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from types import FunctionType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -108,7 +109,8 @@ class TensorAdapter(Adapter):
             return None
         kind = type(obj)
         is_parameter = isinstance(obj, _parameter_class())
-        if not is_parameter and kind.__reduce_ex__ is not Tensor.__reduce_ex__:
+        plain = _parameter_class() if is_parameter else Tensor
+        if kind.__reduce_ex__ is not plain.__reduce_ex__:
             return None  # the class says itself how it is pickled
         _warn_of_hooks(obj)
         return TensorRecord.from_array(
@@ -129,7 +131,7 @@ class TensorAdapter(Adapter):
             return GlobalName("torch", "device"), place
         if type(obj) is dtypes.layout:
             return GlobalName("torch.serialization", "_get_layout"), (repr(obj),)
-        return _class_names().get(obj) if isinstance(obj, type) else None
+        return _name_of(obj) if isinstance(obj, (type, FunctionType)) else None
 
     def words(self) -> Mapping[str, Any]:
         classes = {f"{word.module}.{word.name}": kind for kind, word in _class_names().items()}
@@ -200,6 +202,19 @@ def _class_names() -> dict[type, GlobalName]:
         dtypes.dtype: GlobalName("torch", "dtype"),
         _parameter_class(): GlobalName("torch.nn.parameter", "Parameter"),
     }
+
+
+def _name_of(obj: type | FunctionType) -> GlobalName | None:
+    """PyTorch's name of a class or function of clew: where clew has it, in `torch`'s place."""
+    if isinstance(obj, type) and obj in _class_names():
+        return _class_names()[obj]
+    package, _, path = obj.__module__.partition(".")
+    if (
+        package != "clew"
+        or getattr(importlib.import_module(obj.__module__), obj.__name__, 0) is not obj
+    ):
+        return None
+    return GlobalName(f"torch.{path}".rstrip("."), obj.__name__)
 
 
 def _layout(name: str) -> dtypes.layout:
