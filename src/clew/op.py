@@ -126,6 +126,8 @@ class Op:
         view: the result shares the first input's memory.
         node_name: the name of its graph nodes, PyTorch's where it has one.
         no_grad_outputs: indices of outputs that never require grad (integer results).
+        order: the parameters as users (and rules) give them by position, as in
+            ``"self, dim, index"``, where that is not inputs first.
         publish: where users find it: any of "function", "method"; empty for internal ops.
         inplace: whether it has an in-place twin, ``name_``.
         write: what the twin does to the first array, where that is cheaper than to compute the
@@ -137,8 +139,8 @@ class Op:
     __slots__ = (
         "aliases", "attrs", "default_attrs", "doc", "domain", "forward", "input_defaults",
         "inplace", "inputs", "jvp", "keyword_only", "name", "no_grad_outputs", "node_class",
-        "node_name", "outputs", "plans", "promote", "promotion", "promotion", "publish", "rules", "variadic_attr",
-        "variadic_input", "view", "write",
+        "node_name", "order", "outputs", "plans", "promote", "promotion", "publish", "rules",
+        "variadic_attr", "variadic_input", "view", "write",
     )  # fmt: skip
 
     def __init__(
@@ -162,6 +164,7 @@ class Op:
         self.promotion = RULES[self.promote] if self.promote else None
         self.node_name: str = options.pop("node", None) or _node_name(self.name)
         self.no_grad_outputs: tuple[int, ...] = options.pop("no_grad_outputs", ())
+        self.order: tuple[str, ...] = _split(options.pop("order", ""))
         self.publish: tuple[str, ...] = options.pop("publish", ("function", "method"))
         self.inplace: bool = options.pop("inplace", False)
         self.write: Callable[..., Any] | None = options.pop("write", None)
@@ -195,6 +198,8 @@ class Op:
         Raises:
             TypeError: an argument is missing, unknown, or given twice.
         """
+        if self.order:
+            return self._bind_ordered(args, kwargs)
         if self.variadic_input:
             inputs, rest = _unpack_variadic(self, args)
         else:
@@ -213,6 +218,40 @@ class Op:
                     continue
                 raise TypeError(f'{self.name}() missing 1 required positional arguments: "{name}"')
         return inputs, attrs
+
+    def _bind_ordered(
+        self, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """`bind` for an op with an `order`."""
+        if len(args) > len(self.order):
+            raise TypeError(
+                f"{self.name}() takes {len(self.order)} positional arguments but {len(args)} were "
+                "given"
+            )
+        named = dict(zip(self.order, args))
+        for key, value in kwargs.items():
+            known = key in self.inputs or key in self.attrs
+            name = key if known else _KEYWORD_ALIASES.get(key, key)
+            if name in named:
+                raise TypeError(f"{self.name}() got multiple values for argument '{key}'")
+            named[name] = value
+        inputs: list[Any] = []
+        for name, default in self.input_defaults.items():
+            value = named.pop(name, default)
+            if value is REQUIRED:
+                raise self._missing(name)
+            if self.variadic_input and name == self.inputs[-1]:
+                inputs += _tensors(self, name, value)
+            else:
+                inputs.append(value)
+        attrs = {**self.default_attrs, **named}
+        for name in self.attrs:
+            if name not in attrs:
+                raise self._missing(name)
+        if len(attrs) > len(self.attrs):
+            unknown = next(name for name in named if name not in self.attrs)
+            raise TypeError(f"{self.name}() got an unexpected keyword argument '{unknown}'")
+        return tuple(inputs), attrs
 
     def _bind_positional(self, rest: Sequence[Any], attrs: dict[str, Any]) -> None:
         for index, name in enumerate(self.attrs):
@@ -277,13 +316,22 @@ def _unpack_variadic(op: Op, args: Sequence[Any]) -> tuple[tuple[Any, ...], Sequ
     before = len(op.inputs) - 1
     if len(args) <= before:
         return tuple(args), ()
-    tensors = args[before]
-    if not isinstance(tensors, (tuple, list)):
-        raise TypeError(
-            f"{op.name}(): argument '{op.inputs[-1]}' (position {before + 1}) must be tuple of "
-            f"Tensors, not {type(tensors).__name__}"
-        )
+    tensors = _tensors(op, op.inputs[-1], args[before])
     return (*args[:before], *tensors), args[before + 1 :]
+
+
+def _tensors(op: Op, name: str, value: Any) -> Sequence[Any]:
+    if not isinstance(value, (tuple, list)):
+        position = (op.order or op.inputs).index(name) + 1
+        raise TypeError(
+            f"{op.name}(): argument '{name}' (position {position}) must be tuple of Tensors, not "
+            f"{type(value).__name__}"
+        )
+    return value
+
+
+def _split(names: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in names.split(",")) if names else ()
 
 
 def _node_name(op_name: str) -> str:

@@ -130,6 +130,9 @@ def _documented(function: Any, op: Op, name: str) -> Any:
         )
         for n in op.attrs if n != op.variadic_attr
     ]  # fmt: skip
+    if op.order:
+        place = {name: i for i, name in enumerate(op.order)}
+        parameters.sort(key=lambda p: place.get(p.name, len(place)))
     try:
         function.__signature__ = inspect.Signature(parameters)
     except ValueError:  # a default before a parameter without one cannot be shown
