@@ -1,4 +1,4 @@
-"""The generator by itself, and the samplers' errors; needs no PyTorch."""
+"""The generator's seeds and states, the samplers' errors, and a few numbers known by heart."""
 
 import copy
 import pickle
@@ -83,6 +83,21 @@ def used_in_every_way():
     rng.randn((3,), generator=generator)
     assert generator.spare_normal is not None
     yield generator
+
+
+def test_states_travel_to_pytorch_and_back():
+    torch = pytest.importorskip("torch")
+    theirs = torch.Generator()
+    for ours in used_in_every_way():
+        theirs.set_state(torch.from_numpy(ours.state_array()))
+        assert (ours.state_array() == theirs.get_state().numpy()).all()
+        for size in (5, 20, 700):
+            numbers = torch.rand(size, generator=theirs).numpy()
+            assert (rng.rand((size,), generator=ours) == numbers).all()
+            numbers = torch.randn(3, dtype=torch.float64, generator=theirs).numpy()
+            np.testing.assert_allclose(rng.randn((3,), np.float64, ours), numbers, rtol=1e-14)
+            ours.load_state_array(theirs.get_state().numpy())
+            assert (ours.state_array() == theirs.get_state().numpy()).all()
 
 
 def test_copies_continue_the_stream():

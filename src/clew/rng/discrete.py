@@ -17,6 +17,7 @@ from .generator import LOW_53_BITS, Generator
 from .target import (
     dense_like,
     fill,
+    is_common,
     is_floating,
     is_half,
     not_implemented,
@@ -27,7 +28,6 @@ from .target import (
 )
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
-_WIDE_UNSIGNED = ("uint16", "uint32", "uint64")
 
 
 def randint(
@@ -76,7 +76,7 @@ def random_(
 def _fill_default_range(out: np.ndarray, generator: Generator) -> np.ndarray:
     if out.size == 0:
         return out
-    if out.dtype.kind == "c" or out.dtype.name in _WIDE_UNSIGNED:
+    if not is_common(out.dtype):
         raise not_implemented("random_kernel_cpu", out.dtype)
     words = generator.words64 if out.dtype in (np.int64, np.float64) else generator.words32
     size = np.uint64(_largest_integer(out.dtype) + 1)
@@ -93,7 +93,7 @@ def _fill_any_64_bits(out: np.ndarray, generator: Generator) -> np.ndarray:
     if out.size == 0:
         return out
     kernel = "random_full_64_bits_range_kernel_cpu"
-    if out.dtype.kind == "c" or out.dtype.name in ("bool", "float16", *_WIDE_UNSIGNED):
+    if not is_common(out.dtype) or out.dtype in (np.bool_, np.float16):
         raise not_implemented(kernel, out.dtype)
     if out.dtype != np.int64 and not is_floating(out.dtype):
         raise RuntimeError(f"{kernel} handles only int64, double, float and bfloat16")
@@ -217,7 +217,7 @@ def _fill_bernoulli_each(out: np.ndarray, p: np.ndarray, generator: Generator) -
 
 
 def _require_bernoulli_dtype(kernel: str, dtype: np.dtype) -> None:
-    if dtype.kind == "c" or dtype.name in _WIDE_UNSIGNED:
+    if not is_common(dtype):
         raise not_implemented(kernel, dtype)
 
 
@@ -251,7 +251,7 @@ def geometric_(out: np.ndarray, p: float, generator: Generator | None = None) ->
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if out.size == 0:
         return out
-    if out.dtype.kind in "bc" or out.dtype.name in _WIDE_UNSIGNED:
+    if out.dtype == np.bool_ or not is_common(out.dtype):
         raise not_implemented("geometric_cpu", out.dtype)
     generator = pick(generator)
 

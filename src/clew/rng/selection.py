@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from ..dtypes import scalar_name
 from .continuous import exponential_
 from .generator import Generator
-from .target import CHUNK, dense_like, is_floating, not_implemented, pick, range_of
+from .target import CHUNK, dense_like, is_common, is_floating, not_implemented, pick, range_of
 
 _MANY = (2**32 - 1) // 20  # from here on, a 32-bit word modulo the size is too uneven
 
@@ -37,7 +37,7 @@ def randperm(n: int, dtype: DTypeLike = np.int64, generator: Generator | None = 
 def _check_permutation(n: int, dtype: np.dtype) -> None:
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
-    if dtype.kind in "bc" or dtype.name in ("uint16", "uint32", "uint64"):
+    if dtype == np.bool_ or not is_common(dtype):
         raise not_implemented("randperm", dtype)
     if dtype.kind in "iu" and n - 1 > np.iinfo(dtype).max:
         raise RuntimeError(f"value cannot be converted to type {dtype.name}_t without overflow")
