@@ -1,0 +1,126 @@
+"""Gathering and scattering along one dimension. Imports NumPy and sibling kernels.
+
+An index has as many dimensions as the array and may be smaller in each but `dim`; element
+(i, j, k) of the index names, for ``dim=1``, element (i, index[i, j, k], k) of the array. An empty
+index may have any number of dimensions.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .half import narrow, widen
+
+Ints = tuple[int, ...]
+
+
+def gather(x: NDArray, dim: int, index: NDArray) -> NDArray:
+    """The elements of `x` that `index` names, in its shape.
+
+    Raises RuntimeError, with PyTorch's text, for an index of another type, of a shape that does
+    not fit, or that names what is not there.
+    """
+    _check_index("gather", index)
+    if index.size == 0:
+        return np.empty(index.shape, x.dtype)
+    _check_dims("input", x, index)
+    dim %= max(1, x.ndim)
+    if not _fits(index.shape, x.shape, dim):
+        d = next(d for d, (i, n) in enumerate(zip(index.shape, x.shape)) if i > n and d != dim)
+        raise RuntimeError(
+            f"Size does not match at dimension {d} expected index {list(index.shape)} to be no "
+            f"larger than self {list(x.shape)} apart from dimension {dim}"
+        )
+    return x.reshape(-1).take(_places(x.shape, dim, index))
+
+
+def gather_backward(grad: NDArray, x_shape: Ints, dim: int, index: NDArray) -> NDArray:
+    """Gradient of what was gathered from, shape `x_shape`."""
+    return scatter_add(np.zeros(x_shape, grad.dtype), dim, index, grad)
+
+
+def scatter(x: NDArray, dim: int, index: NDArray, src: NDArray | complex) -> NDArray:
+    """`x` with `src`, an array or a number, where `index` points; the last of several stays.
+
+    Raises RuntimeError, with PyTorch's text, for an index or source that does not fit.
+    """
+    out = x.copy(order="C")
+    array = src if isinstance(src, np.ndarray) else None
+    places = _scatter_places(x, dim, index, array)
+    out.reshape(-1)[places] = src if array is None else _corner(array, index)
+    return out
+
+
+def scatter_add(x: NDArray, dim: int, index: NDArray, src: NDArray) -> NDArray:
+    """`x` with the elements of `src` added where `index` points, in their order.
+
+    Half precision adds up in float32. Raises RuntimeError, with PyTorch's text, for an index or
+    source that does not fit.
+    """
+    places = _scatter_places(x, dim, index, src)
+    out = np.array(widen(x), order="C")
+    np.add.at(out.reshape(-1), places.reshape(-1), widen(_corner(src, index)).reshape(-1))
+    return narrow(out, x.dtype)
+
+
+def _places(x_shape: Ints, dim: int, index: NDArray) -> NDArray:
+    """Place in the flat array of each element that `index` names."""
+    size = x_shape[dim] if x_shape else 1
+    outside = index[(index < 0) | (index >= size)]
+    if outside.size:
+        raise RuntimeError(
+            f"index {outside.flat[0]} is out of bounds for dimension {dim} with size {size}"
+        )
+    places, stride = np.zeros(index.shape, np.int64), 1
+    for d in reversed(range(index.ndim)):
+        along = (
+            index
+            if d == dim
+            else np.arange(index.shape[d]).reshape(-1, *(1,) * (index.ndim - 1 - d))
+        )
+        places += along * stride
+        stride *= x_shape[d] if x_shape else 1
+    return places
+
+
+def _corner(src: NDArray, index: NDArray) -> NDArray:
+    """The part of `src` that `index` covers."""
+    if index.size == 0:
+        return np.empty(index.shape, src.dtype)
+    return src[tuple(slice(n) for n in index.shape)]
+
+
+def _scatter_places(x: NDArray, dim: int, index: NDArray, src: NDArray | None) -> NDArray:
+    """Places to scatter to, all arguments checked."""
+    _check_index("scatter", index)
+    if src is not None and src.dtype != x.dtype:
+        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    if index.size == 0:
+        return np.empty(index.shape, np.int64)
+    _check_dims("self", x, index)
+    dim %= max(1, x.ndim)
+    no_larger_than_src = True
+    if src is not None:
+        _check_dims("src", src, index)
+        no_larger_than_src = _fits(index.shape, src.shape, None)
+    if not (_fits(index.shape, x.shape, dim) and no_larger_than_src):
+        behind = "" if src is None else f" and to be no larger size than src {list(src.shape)}"
+        raise RuntimeError(
+            f"Expected index {list(index.shape)} to be no larger than self {list(x.shape)} apart "
+            f"from dimension {dim}{behind}"
+        )
+    return _places(x.shape, dim, index)
+
+
+def _fits(index_shape: Ints, shape: Ints, free: int | None) -> bool:
+    """Whether an index is no larger than the array in any dimension but `free`."""
+    return all(i <= n or d == free for d, (i, n) in enumerate(zip(index_shape, shape)))
+
+
+def _check_index(name: str, index: NDArray) -> None:
+    if index.dtype not in (np.int32, np.int64):
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
+
+
+def _check_dims(name: str, array: NDArray, index: NDArray) -> None:
+    if max(1, array.ndim) != max(1, index.ndim):
+        raise RuntimeError(f"Index tensor must have the same number of dimensions as {name} tensor")
