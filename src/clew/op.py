@@ -66,7 +66,7 @@ def parse_signature(text: str) -> Signature:
     """Read ``name(inputs; attributes) -> outputs``."""
     head, _, tail = text.partition(" -> ")
     name, _, inside = head.partition("(")
-    inputs_text, _, attrs_text = inside.rstrip(" )").partition(";")
+    inputs_text, _, attrs_text = inside.strip().removesuffix(")").partition(";")
     inputs, _, variadic_input = _parse_parameters(inputs_text)
     attrs, keyword_only, variadic_attr = _parse_parameters(attrs_text)
     outputs = tuple(part.strip() for part in tail.split(",")) if tail else ("result",)

@@ -11,6 +11,7 @@ Note [Overloads]
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -28,19 +29,36 @@ METHODS: dict[str, Callable[..., Any]] = {}
 
 
 def composite(
-    *, function: bool = True, method: bool = True, aliases: tuple[str, ...] = (), name: str = ""
+    *,
+    function: bool = True,
+    method: bool = True,
+    aliases: tuple[str, ...] = (),
+    name: str = "",
+    out: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Publish a Python function of ops under its own name (or `name`)."""
+    """Publish a Python function of ops under its own name (or `name`).
+
+    With `out` the published function takes ``out=`` too.
+    """
 
     def declare(f: Callable[..., Any]) -> Callable[..., Any]:
         for public in (name or f.__name__, *aliases):
             if function:
-                FUNCTIONS[public] = f
+                FUNCTIONS[public] = _taking_out(f) if out else f
             if method:
                 METHODS[public] = f
         return f
 
     return declare
+
+
+def _taking_out(f: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(f)
+    def function(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        result = f(*args, **kwargs)
+        return result if out is None else write_out(out, result)
+
+    return function
 
 
 def write_out(out: Any, result: Any) -> Any:

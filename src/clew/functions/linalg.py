@@ -37,7 +37,7 @@ def refuse_non_tensors(function: str, **arguments: Any) -> None:
 # -- matmul
 
 
-@composite()
+@composite(out=True)
 def matmul(self: Tensor, other: Tensor) -> Any:
     """The matrix product; the last two dimensions are matrices, those before are broadcast.
 
@@ -103,7 +103,7 @@ def _folded(self: Tensor, other: Tensor) -> Any:
 
 
 def _swapped(x: Tensor) -> Tensor:
-    return apply(_TRANSPOSE, (x,), {"dim0": -1, "dim1": -2})  # type: ignore[no-any-return]
+    return apply(_TRANSPOSE, (x,), {"dim0": -1, "dim1": -2})
 
 
 def _batched(self: Tensor, other: Tensor) -> Any:
@@ -129,7 +129,7 @@ def _batched(self: Tensor, other: Tensor) -> Any:
 
 
 def _expanded(x: Tensor, size: tuple[int, ...]) -> Tensor:
-    return apply(_EXPAND, (x,), {"size": size, "implicit": False})  # type: ignore[no-any-return]
+    return apply(_EXPAND, (x,), {"size": size, "implicit": False})
 
 
 def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -195,7 +195,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
 # -- products of vectors
 
 
-@composite(aliases=("ger",))
+@composite(aliases=("ger",), out=True)
 def outer(self: Tensor, vec2: Tensor) -> Any:
     """The matrix of the products of each two elements of two vectors.
 

@@ -3,4 +3,15 @@
 Importing this package fills the registry.
 """
 
-from clew.ops import choose, compare, elementwise, index, linalg, reduce, unary, view, write
+from clew.ops import activation as activation
+from clew.ops import choose as choose
+from clew.ops import compare as compare
+from clew.ops import elementwise as elementwise
+from clew.ops import index as index
+from clew.ops import join as join
+from clew.ops import linalg as linalg
+from clew.ops import piecewise as piecewise
+from clew.ops import reduce as reduce
+from clew.ops import unary as unary
+from clew.ops import view as view
+from clew.ops import write as write
