@@ -11,7 +11,7 @@ Note [Kinds of memory]
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from clew.autograd.node import AccumulateGrad
@@ -41,7 +41,7 @@ class Summary:
     current: dict[str, int]
     nodes_recorded: int
     nodes_freed: int
-    top_lines: list[tuple[str, int, str, int]]
+    top_lines: list[tuple[str, int, str, int]] = field(default_factory=list)
 
 
 class _Memory:

@@ -1,0 +1,85 @@
+"""Adam and AdamW."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clew.kernels import optim as kernels
+from clew.optim.optimizer import (
+    Optimizer,
+    check_range,
+    count_step,
+    number,
+    values,
+    zero_count,
+    zeros_for,
+)
+from clew.tensor import Tensor
+
+
+class Adam(Optimizer):
+    """Adam, with AMSGrad and weight decay (added to the gradient, or decoupled).
+
+    `foreach`, `fused` and `capturable` choose among PyTorch's implementations; clew has one.
+
+    Raises:
+        ValueError: an option is out of range.
+    """
+
+    def __init__(
+        self, params: Any, lr: Any = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: float = 0, amsgrad: bool = False, *,
+        foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
+        differentiable: bool = False, fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:  # fmt: skip
+        check_range("learning rate", lr, number(lr) >= 0)
+        check_range("epsilon value", eps, eps >= 0)
+        for i, beta in enumerate(betas):
+            check_range(f"beta parameter at index {i}", beta, 0 <= number(beta) < 1)
+        check_range("weight_decay value", weight_decay, weight_decay >= 0)
+        defaults = {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+            "amsgrad": amsgrad, "maximize": maximize, "foreach": foreach,
+            "capturable": capturable, "differentiable": differentiable, "fused": fused,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+
+    def update(self, parameter: Tensor, grad: np.ndarray, state: Any, group: Any) -> None:
+        if not state:
+            state["step"] = zero_count()
+            state["exp_avg"] = zeros_for(parameter)
+            state["exp_avg_sq"] = zeros_for(parameter)
+            if group["amsgrad"]:
+                state["max_exp_avg_sq"] = zeros_for(parameter)
+        lr, decay = number(group["lr"]), group["weight_decay"]
+        if decay and group["decoupled_weight_decay"]:
+            values(parameter)[...] *= 1 - lr * decay
+        elif decay:
+            grad = grad + decay * values(parameter)
+        largest = values(state["max_exp_avg_sq"]) if group["amsgrad"] else None
+        beta1, beta2 = group["betas"]
+        kernels.adam(
+            values(parameter), grad, values(state["exp_avg"]), values(state["exp_avg_sq"]), largest,
+            step=count_step(state), lr=lr, beta1=number(beta1), beta2=number(beta2),
+            eps=group["eps"],
+        )  # fmt: skip
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019)."""
+
+    def __init__(
+        self, params: Any, lr: Any = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: float = 1e-2, amsgrad: bool = False, *,
+        maximize: bool = False, foreach: bool | None = None, capturable: bool = False,
+        differentiable: bool = False, fused: bool | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize,
+            capturable=capturable, differentiable=differentiable, fused=fused,
+            decoupled_weight_decay=True,
+        )  # fmt: skip
