@@ -1,6 +1,7 @@
 """The zip container: laid out as PyTorch does it, readable by any zip reader, safe when damaged."""
 
 import io
+import random
 import zipfile
 
 import numpy as np
@@ -105,6 +106,38 @@ def test_damaged_compressed_record():
     data[100:110] = bytes(10)
     with pytest.raises(RuntimeError, match="failed reading file model/data/0"):
         ArchiveReader(io.BytesIO(bytes(data))).read("data/0")
+
+
+def test_other_compression():
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_BZIP2) as file:
+        file.writestr("model/data/0", b"x")
+    with pytest.raises(RuntimeError, match="compressed by another method than deflate"):
+        ArchiveReader(stream).read("data/0")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_damage(seed):
+    """A damaged archive gives its records or RuntimeError."""
+    generator = random.Random(seed)
+    good = written()
+    directory = good.find(b"PK\x01\x02")
+    failures = 0
+    for _ in range(300):
+        data = bytearray(good)
+        for _ in range(generator.choice((1, 1, 3))):
+            place = generator.randrange(generator.choice((0, directory)), len(data) - 20)
+            if generator.random() < 0.3:
+                del data[place : place + generator.randrange(1, 20)]
+            else:
+                data[place] = generator.randrange(256)
+        try:
+            reader = ArchiveReader(io.BytesIO(bytes(data)))
+            for name in RECORDS:
+                reader.read(name)
+        except RuntimeError:
+            failures += 1
+    assert failures > 100
 
 
 def test_missing_record():

@@ -136,6 +136,8 @@ def test_load_a_cut_off_file(zipped):
     (b"\x8a\x0al\xfc", b"\x8a\x0al\xfd", "Invalid magic number; corrupt file"),
     (b"M\xe9\x03.", b"M\xe8\x03.", "Invalid protocol version: 1000"),
     (b"X\x01\x00\x00\x000q\x01a.", b"X\x01\x00\x00\x001q\x01a.", "list of storages is not that of"),
+    (b"]q\x00X\x01\x00\x00\x000q\x01a.", b"]q\x00K\x05a.", "list of storages is not that of"),
+    (b"]q\x00X\x01\x00\x00\x000q\x01a.", b"K\x05.", "list of storages is not that of"),
     (b"\x02" + bytes(7), b"\x01" + bytes(7), "holds 1 elements for the storage 0"),
 ])  # fmt: skip
 def test_damaged_old_file(old, new, error):
@@ -159,6 +161,14 @@ def test_old_file_with_a_view_of_a_storage():
     assert view != content
     with pytest.raises(pickle.UnpicklingError, match=r"PyTorch before 0\.4"):
         load(io.BytesIO(view))
+
+
+def test_old_file_of_python_2():
+    content = saved(_use_new_zipfile_serialization=False).getvalue()
+    python2 = re.sub(rb"X(.)\x00\x00\x00(storage|0|cpu)", rb"U\1\2", content, flags=re.DOTALL)
+    assert python2.count(b"U") == 4
+    assert values(load(io.BytesIO(python2))) == [1, 2]
+    assert values(load(io.BytesIO(python2), weights_only=False, encoding="bytes")) == [1, 2]
 
 
 def test_tar_file():

@@ -245,12 +245,12 @@ class ArchiveReader:
 
     def _start(self, info: ZipInfo) -> int:
         """Where the data of a stored record starts, by its local header; it ends in the file."""
-        self._stream.seek(info.header_offset)
-        header = self._stream.read(_LOCAL_HEADER.size)
-        if len(header) == _LOCAL_HEADER.size and header.startswith(b"PK\x03\x04"):
-            *_, name_length, extra_length = _LOCAL_HEADER.unpack(header)
-            start = info.header_offset + _LOCAL_HEADER.size + name_length + extra_length
-            if start + info.file_size <= self._length:
+        header_end = info.header_offset + _LOCAL_HEADER.size
+        if info.header_offset >= 0 and header_end <= self._length:
+            self._stream.seek(info.header_offset)
+            signature, *_, name, extra = _LOCAL_HEADER.unpack(self._stream.read(_LOCAL_HEADER.size))
+            start = header_end + name + extra
+            if signature == b"PK\x03\x04" and start + info.file_size <= self._length:
                 return start
         raise RuntimeError(
             f"PytorchStreamReader failed reading file {info.filename}: file read failed.{_DAMAGED}"
@@ -261,8 +261,10 @@ class ArchiveReader:
         import zipfile
 
         try:
+            if info.compress_type != zipfile.ZIP_DEFLATED:
+                raise NotImplementedError("compressed by another method than deflate")
             return np.frombuffer(bytearray(self._zip.read(info)), np.uint8)
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError) as error:
             raise RuntimeError(
                 f"PytorchStreamReader failed reading file {info.filename}: {error}.{_DAMAGED}"
             ) from error

@@ -132,6 +132,11 @@ class StorageReader:
         return np.frombuffer(self._mapped, np.uint8, nbytes, place)
 
 
+def as_text(value: Any) -> Any:
+    """`value`, as text if it is bytes: files from Python 2 have these where Python 3 has text."""
+    return value.decode("ascii", "replace") if type(value) is bytes else value
+
+
 def check_reference(reference: Any, length: int) -> tuple[StorageType, str, str, int]:
     """The fields (type, key, location, number of elements) of a reference to a storage.
 
@@ -140,10 +145,7 @@ def check_reference(reference: Any, length: int) -> tuple[StorageType, str, str,
     """
     if type(reference) is tuple and len(reference) == length:
         tag, kind, key, location, count = reference[:5]
-        # Files from Python 2 have bytes where Python 3 has text.
-        tag, key, location = (
-            x.decode("ascii", "replace") if type(x) is bytes else x for x in (tag, key, location)
-        )
+        tag, key, location = map(as_text, (tag, key, location))
         fields = (type(tag), type(kind), type(key), type(location), type(count))
         if fields == (str, StorageType, str, str, int) and tag == "storage" and count >= 0:
             return kind, key, location, count

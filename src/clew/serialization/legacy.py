@@ -21,7 +21,7 @@ import numpy as np
 
 from clew.serialization.adapter import Adapter
 from clew.serialization.archive import read_into, write_all
-from clew.serialization.checkpoint import check_reference
+from clew.serialization.checkpoint import as_text, check_reference
 from clew.serialization.locations import LoadedStorage, Restore
 from clew.serialization.pickling import LegacyPickler, pickler_class
 from clew.serialization.unpickling import ReadPickle
@@ -110,11 +110,12 @@ class _Storages:
 
     def fill(self, keys: Any) -> None:
         """Read the elements of all storages, which follow in the order of `keys`."""
-        if type(keys) is not list or sorted(keys) != sorted(self._storages):
+        names = [as_text(key) for key in keys] if type(keys) is list else None
+        if names is None or sorted(names, key=str) != sorted(self._storages):
             raise RuntimeError(
                 "The file's list of storages is not that of its object: it is damaged."
             )
-        for key in keys:
+        for key in names:
             storage = self._storages[key]
             itemsize = 1 if storage.dtype is None else storage.dtype.itemsize
             header = np.empty(_COUNT.size, np.uint8)
