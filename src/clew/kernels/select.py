@@ -1,18 +1,12 @@
-"""Choosing elements by a mask, without branches. Imports NumPy and sibling kernels.
+"""Choosing elements by a mask, without branches. Imports NumPy only.
 
 ``np.where`` and boolean indexing branch on every element, which costs ten times a multiplication
 where the mask is irregular. A product with the mask would turn an infinity or NaN that is to be
 dropped into NaN; so the product here is one of the bits, read as integers.
 """
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
-
-from .half import is_half, widen
 
 _BITS = {2: np.int16, 4: np.int32, 8: np.int64}
 
@@ -32,17 +26,3 @@ def choose(mask: NDArray, x: NDArray, y: NDArray) -> NDArray:
     other = keep_where(np.logical_not(mask), y)
     np.bitwise_or(out.view(bits), other.view(bits), out=out.view(bits))
     return out
-
-
-def in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a function of floating arrays: halves are computed in float32 and rounded once."""
-
-    @wraps(function)
-    def rounded(x: NDArray, *others: Any, **attributes: Any) -> Any:
-        dtype = x.dtype
-        if not is_half(dtype):
-            return function(x, *others, **attributes)
-        wide = [widen(o) if isinstance(o, np.ndarray) else o for o in others]
-        return np.asarray(function(widen(x), *wide, **attributes)).astype(dtype)
-
-    return rounded

@@ -1,0 +1,3 @@
+"""Neural networks: PyTorch's ``torch.nn``.  Layer 5: imported when first used."""
+
+from clew.nn import functional as functional

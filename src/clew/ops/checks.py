@@ -1,0 +1,27 @@
+"""Errors of forwards for types that they are not made for.  Layer 2: arrays only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clew.dtypes import scalar_name
+
+
+def floating_only(x: Any, kernel: str) -> None:
+    """Refuse what is not real floating point.
+
+    Raises:
+        NotImplementedError: `x` has another type; `kernel` is named as PyTorch names its own.
+    """
+    if x.dtype.kind not in "fV":
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(x.dtype)}'")
+
+
+def real_only(x: Any, kernel: str) -> None:
+    """Refuse bools and complex numbers.
+
+    Raises:
+        NotImplementedError: `x` has such a type; `kernel` is named as PyTorch names its own.
+    """
+    if x.dtype.kind in "bc":
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(x.dtype)}'")
