@@ -201,12 +201,12 @@ class OpNode(Node):
     def __getattr__(self, name: str) -> Any:
         """``_saved_self``, ``_saved_result``, ``_saved_dim``, ``_raw_saved_self``, ..."""
         if name.startswith("_saved_"):
-            return self._saved_value(name, name.removeprefix("_saved_"), raw=False)
+            return self._look_up(name, name.removeprefix("_saved_"), raw=False)
         if name.startswith("_raw_saved_"):
-            return self._saved_value(name, name.removeprefix("_raw_saved_"), raw=True)
+            return self._look_up(name, name.removeprefix("_raw_saved_"), raw=True)
         raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
 
-    def _saved_value(self, attribute: str, name: str, *, raw: bool) -> Any:
+    def _look_up(self, attribute: str, name: str, *, raw: bool) -> Any:
         for position, save in enumerate(self.plan.saves):
             if name != saved_name(save):
                 continue
