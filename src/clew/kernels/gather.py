@@ -5,6 +5,8 @@ An index has as many dimensions as the array and may be smaller in each but `dim
 index may have any number of dimensions.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -62,6 +64,52 @@ def scatter_add(x: NDArray, dim: int, index: NDArray, src: NDArray) -> NDArray:
     return narrow(out, x.dtype)
 
 
+def scatter_reduce(
+    x: NDArray, dim: int, index: NDArray, src: NDArray, reduce: str, include_self: bool
+) -> NDArray:
+    """`x` combined with the elements of `src` where `index` points, by `reduce`.
+
+    `reduce` is "sum", "prod", "mean", "amax" or "amin"; without `include_self` what stood in a
+    place that receives something does not count. Half precision is combined in float32; an integer
+    mean is rounded down. Raises PyTorch's RuntimeError for an index or source that does not fit.
+    """
+    places = _scatter_places(x, dim, index, src).reshape(-1)
+    values = widen(_corner(src, index)).reshape(-1)
+    out = np.array(widen(x), order="C")
+    flat = out.reshape(-1)
+    if not include_self:
+        flat[places] = _neutral(reduce, flat.dtype)
+    _COMBINE[reduce].at(flat, places, values)
+    if reduce == "mean":
+        counts = np.bincount(places, minlength=flat.size) + include_self
+        divide = np.floor_divide if flat.dtype.kind in "iu" else np.true_divide
+        flat[:] = divide(flat, np.maximum(counts, 1).astype(flat.dtype))
+    return narrow(out, x.dtype)
+
+
+_COMBINE = {
+    "sum": np.add,
+    "mean": np.add,
+    "prod": np.multiply,
+    "amax": np.maximum,
+    "amin": np.minimum,
+}
+
+
+def _neutral(reduce: str, dtype: np.dtype) -> Any:
+    """The value that changes nothing when combined with another."""
+    if reduce in ("sum", "mean"):
+        return 0
+    if reduce == "prod":
+        return 1
+    if dtype.kind == "f":
+        return -np.inf if reduce == "amax" else np.inf
+    if dtype.kind == "b":
+        return reduce == "amin"
+    limits = np.iinfo(dtype)
+    return limits.min if reduce == "amax" else limits.max
+
+
 def _places(x_shape: Ints, dim: int, index: NDArray) -> NDArray:
     """Place in the flat array of each element that `index` names."""
     size = x_shape[dim] if x_shape else 1
@@ -70,6 +118,8 @@ def _places(x_shape: Ints, dim: int, index: NDArray) -> NDArray:
         raise RuntimeError(
             f"index {outside.flat[0]} is out of bounds for dimension {dim} with size {size}"
         )
+    if index.ndim == 0:
+        return index.astype(np.int64)
     places, stride = np.zeros(index.shape, np.int64), 1
     for d in reversed(range(index.ndim)):
         along = (

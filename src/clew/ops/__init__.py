@@ -12,6 +12,9 @@ from clew.ops import join as join
 from clew.ops import linalg as linalg
 from clew.ops import piecewise as piecewise
 from clew.ops import reduce as reduce
+from clew.ops import scatter as scatter
+from clew.ops import slices as slices
+from clew.ops import softmax as softmax
 from clew.ops import unary as unary
 from clew.ops import view as view
 from clew.ops import write as write

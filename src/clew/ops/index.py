@@ -171,12 +171,13 @@ def _check_values(x: np.ndarray, values: Any, key: tuple[Any, ...]) -> None:
     if not (one_mask and values.size == 1):
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
-            f"{scalar_name(x.dtype)} for the destination and {scalar_name(values.dtype)} for the source."
+            f"{scalar_name(x.dtype)} for the destination and {scalar_name(values.dtype)} for the "
+            "source."
         )
 
 
-@op("index_put(self, values, *indices; accumulate=False)", publish=(), inplace=True,
-    write=_write_at, jvp="linear")  # fmt: skip
+@op("index_put(self, values, *indices; accumulate=False)", inplace=True, write=_write_at,
+    order="self, indices, values, accumulate", jvp="linear")  # fmt: skip
 def index_put(x: Any, values: Any, *indices: Any, accumulate: bool) -> Any:
     """`self` with `values` where `indices` point, or with them added there."""
     out = np.array(x)
@@ -186,9 +187,185 @@ def index_put(x: Any, values: Any, *indices: Any, accumulate: bool) -> Any:
 
 @index_put.grad("self")
 def _(F: Any, grad: Any, indices: Any, *, accumulate: bool) -> Any:
-    return grad if accumulate else F.index_put(grad, 0, indices)
+    return grad if accumulate else F.index_put(grad, indices, 0)
 
 
 @index_put.grad("values")
 def _(F: Any, grad: Any, indices: Any) -> Any:
     return F.index(grad, indices)
+
+
+# -- flat positions
+
+
+def _flat_places(name: str, x: Any, index: Any) -> Any:
+    """`index` as positions in ``x.reshape(-1)``, counted from the front."""
+    if index.dtype != np.int64:
+        raise RuntimeError(
+            f"{name}(): Expected a long tensor for index, but got {scalar_name(index.dtype)}"
+        )
+    n = x.size
+    outside = index[(index < -n) | (index >= n)]
+    if outside.size:
+        raise IndexError(
+            f"out of range: tried to access index {outside.flat[0]} on a tensor of {n} elements."
+        )
+    return np.where(index < 0, index + n, index)
+
+
+@op("take(self, index)", jvp="linear")
+def take(x: Any, index: Any) -> Any:
+    """The elements at the flat positions that `index` names, in its shape."""
+    if index.size and not x.size:
+        raise IndexError("take(): tried to take from an empty tensor")
+    return x.reshape(-1).take(_flat_places("take", x, index))
+
+
+@take.grad("self")
+def _(F: Any, grad: Any, self: Any, index: Any) -> Any:
+    return F.put(F.zeros_like(self), index, grad, accumulate=True)
+
+
+def _write_put(x: Any, index: Any, source: Any, *, accumulate: bool) -> None:
+    if index.size != source.size:
+        raise IndexError(
+            "put_(): Expected source and index to have the same number of elements, but got "
+            f"source.numel() = {source.size}, index.numel() = {index.size}"
+        )
+    if x.dtype != source.dtype:
+        raise RuntimeError(
+            "put_(): self and source expected to have the same dtype, but got self.dtype = "
+            f"{scalar_name(x.dtype)} and source.dtype = {scalar_name(source.dtype)}"
+        )
+    flat = x.reshape(-1)
+    places, values = _flat_places("put_", x, index).reshape(-1), source.reshape(-1)
+    if accumulate:
+        np.add.at(flat, places, values)
+    else:
+        flat[places] = values
+    if not x.flags.c_contiguous:
+        x[...] = flat.reshape(x.shape)
+
+
+@op("put(self, index, source; accumulate=False)", inplace=True, write=_write_put, jvp="linear")
+def put(x: Any, index: Any, source: Any, *, accumulate: bool) -> Any:
+    """`self` with `source` at the flat positions that `index` names, or with it added there."""
+    out = np.array(x)
+    _write_put(out, index, source, accumulate=accumulate)
+    return out
+
+
+@put.grad("self")
+def _(F: Any, grad: Any, index: Any, source: Any, *, accumulate: bool) -> Any:
+    return grad if accumulate else F.put(grad, index, F.zeros_like(source))
+
+
+@put.grad("source")
+def _(F: Any, grad: Any, index: Any, source: Any) -> Any:
+    return F.reshape(F.take(grad, index), tuple(source.shape))
+
+
+# -- masks
+
+
+def _broadcast(x: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both in their common shape.
+
+    Raises:
+        RuntimeError: they have none.
+    """
+    for dim in range(1, min(x.ndim, mask.ndim) + 1):
+        m, n = mask.shape[-dim], x.shape[-dim]
+        if m != n and 1 not in (m, n):
+            raise RuntimeError(
+                f"The size of tensor a ({m}) must match the size of tensor b ({n}) at "
+                f"non-singleton dimension {max(x.ndim, mask.ndim) - dim}"
+            )
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    return np.broadcast_to(x, shape), np.broadcast_to(mask, shape)
+
+
+@op("masked_select(self, mask)", jvp="linear")
+def masked_select(x: Any, mask: Any) -> Any:
+    """The elements of `self` where `mask` is true, in one dimension; the two broadcast."""
+    if mask.dtype != np.bool_:
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    x, mask = _broadcast(x, mask)
+    return x.reshape(-1).take(np.flatnonzero(mask))
+
+
+@masked_select.grad("self")
+def _(F: Any, grad: Any, self: Any, mask: Any) -> Any:
+    size = np.broadcast_shapes(tuple(self.shape), tuple(mask.shape))
+    return F.masked_select_backward(grad, mask, size=size)
+
+
+@op("masked_select_backward(self, mask; size)", publish=(), node="MaskedScatterBackward0",
+    jvp="linear")  # fmt: skip
+def masked_select_backward(grad: Any, mask: Any, *, size: Any) -> Any:
+    """Zeros of `size` with `grad` where `mask` is true: the adjoint of `masked_select`."""
+    out = np.zeros(size, grad.dtype)
+    out[np.broadcast_to(mask, size)] = grad
+    return out
+
+
+@masked_select_backward.grad("self")
+def _(F: Any, grad: Any, mask: Any) -> Any:
+    return F.masked_select(grad, mask)
+
+
+def _write_masked(x: Any, mask: Any, source: Any) -> None:
+    if x.dtype != source.dtype:
+        raise RuntimeError(
+            "masked_scatter: expected self and source to have same dtypes but got"
+            f"{scalar_name(x.dtype)} and {scalar_name(source.dtype)}"
+        )
+    if mask.dtype != np.bool_:
+        raise RuntimeError(
+            "masked_scatter_ only supports boolean masks, but got mask with dtype "
+            f"{scalar_name(mask.dtype)}"
+        )
+    if mask.ndim > x.ndim:
+        raise RuntimeError(
+            f"expand(torch.BoolTensor{{{list(mask.shape)}}}, size={list(x.shape)}): the number of "
+            f"sizes provided ({x.ndim}) must be greater or equal to the number of dimensions in "
+            f"the tensor ({mask.ndim})"
+        )
+    mask = np.broadcast_to(mask, x.shape)
+    count = int(np.count_nonzero(mask))
+    if source.size < count:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    x[mask] = source.reshape(-1)[:count]
+
+
+@op("masked_scatter(self, mask, source)", inplace=True, write=_write_masked, jvp="linear")
+def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
+    """`self` with the elements of `source`, in order, where `mask` is true."""
+    x, mask = _broadcast(x, mask)
+    out = np.array(x)
+    _write_masked(out, mask, source)
+    return out
+
+
+@masked_scatter.grad("self")
+def _(F: Any, grad: Any, mask: Any) -> Any:
+    return F.masked_fill(grad, mask, 0)
+
+
+@masked_scatter.grad("source")
+def _(F: Any, grad: Any, mask: Any, source_shape: Any) -> Any:
+    return F.masked_scatter_backward(grad, mask, size=source_shape)
+
+
+@op("masked_scatter_backward(self, mask; size)", publish=(), jvp="linear")
+def masked_scatter_backward(grad: Any, mask: Any, *, size: Any) -> Any:
+    """The elements of `grad` where `mask` is true, then zeros, in the shape `size`."""
+    out = np.zeros(size, grad.dtype)
+    chosen = grad[np.broadcast_to(mask, grad.shape)]
+    out.reshape(-1)[: chosen.size] = chosen
+    return out
+
+
+@masked_scatter_backward.grad("self")
+def _(F: Any, grad: Any, self_shape: Any, mask: Any) -> Any:
+    return F.masked_scatter(F.full(grad, size=self_shape, value=0), mask, grad)

@@ -1,0 +1,193 @@
+"""Functions on indices: those whose name covers several ops, and where a tensor is not zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clew import dtypes
+from clew.dispatch import apply, apply_inplace
+from clew.functions.create import make
+from clew.functions.scalars import checked_number
+from clew.op import REGISTRY
+from clew.ops.rules import wrap_dim
+from clew.publish import composite
+from clew.tensor import Tensor
+
+_SCATTER, _SCATTER_VALUE = REGISTRY["scatter"], REGISTRY["scatter_value"]
+_SCATTER_COMBINE = REGISTRY["scatter_combine"]
+
+
+def _scatter_call(
+    input: Tensor, dim: int, index: Tensor, src: Any, value: Any, reduce: str | None
+) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """The op, the inputs after the first and the attributes that `scatter` comes down to."""
+    src = value if src is None else src
+    if not isinstance(src, Tensor):
+        src = checked_number(src, input._array.dtype)
+        if reduce is None:
+            return _SCATTER_VALUE, (index,), {"dim": dim, "value": src}
+    if reduce is None:
+        return _SCATTER, (index, src), {"dim": dim}
+    return _SCATTER_COMBINE, (index, src), {"dim": dim, "reduce": reduce}
+
+
+@composite()
+def scatter(
+    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None,
+    reduce: str | None = None,
+) -> Tensor:  # fmt: skip
+    """`input` with `src` (a tensor or a number) where `index` points along `dim`.
+
+    With `reduce` "add" or "multiply" what stands there is combined with it; that has no gradient.
+
+    Raises:
+        RuntimeError: shapes or types that do not fit, or an index that is out of bounds.
+    """
+    op, rest, attrs = _scatter_call(input, dim, index, src, value, reduce)
+    return apply(op, (input, *rest), attrs)  # type: ignore[no-any-return]
+
+
+@composite(function=False)
+def scatter_(
+    self: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None,
+    reduce: str | None = None,
+) -> Tensor:  # fmt: skip
+    """`scatter` in place."""
+    op, rest, attrs = _scatter_call(self, dim, index, src, value, reduce)
+    return apply_inplace(op, self, rest, attrs)
+
+
+def _fill_call(
+    self: Tensor, dim: int, index: Tensor, value: Any
+) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    if isinstance(value, Tensor):
+        return REGISTRY["index_fill"], (index, value), {"dim": dim}
+    if isinstance(value, complex) and self._array.dtype.kind != "c":
+        raise RuntimeError(
+            "index_fill_(): Converting complex Scalar to non-complex type is not supported"
+        )
+    value = checked_number(value, self._array.dtype)
+    return REGISTRY["index_fill_value"], (index,), {"dim": dim, "value": value}
+
+
+@composite()
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """`input` with a number or 0-d tensor in the slices that `index` names along `dim`."""
+    op, rest, attrs = _fill_call(input, dim, index, value)
+    return apply(op, (input, *rest), attrs)  # type: ignore[no-any-return]
+
+
+@composite(function=False)
+def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """`index_fill` in place."""
+    op, rest, attrs = _fill_call(self, dim, index, value)
+    return apply_inplace(op, self, rest, attrs)
+
+
+@composite()
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """The elements that `indices` names along `dim`, the other dimensions broadcast.
+
+    Without `dim`, of the flattened input.  Negative indices count from the end.
+
+    Raises:
+        RuntimeError: `indices` is not int64, or has another number of dimensions.
+    """
+    if indices._array.dtype != np.int64:
+        raise RuntimeError(
+            "torch.take_along_dim(): dtype of indices should be Long but got "
+            f"{dtypes.scalar_name(indices._array.dtype)}"
+        )
+    if dim is None:
+        flat = indices.reshape(-1)  # type: ignore[attr-defined]
+        return _take_along(input.reshape(-1), flat, 0)  # type: ignore[attr-defined]
+    ndim = input._array.ndim
+    if indices._array.ndim != ndim:
+        raise RuntimeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, "
+            f"but got {ndim} dimensions for input, and {indices._array.ndim} dimensions for indices"
+        )
+    d = wrap_dim(dim, ndim)
+    here, there = list(input._array.shape), list(indices._array.shape)
+    shape = np.broadcast_shapes(_without(here, d), _without(there, d))
+    input = input.expand(*shape[:d], here[d], *shape[d:])  # type: ignore[attr-defined]
+    indices = indices.expand(*shape[:d], there[d], *shape[d:])  # type: ignore[attr-defined]
+    return _take_along(input, indices, d)
+
+
+def _without(shape: list[int], d: int) -> tuple[int, ...]:
+    return (*shape[:d], *shape[d + 1 :])
+
+
+def _take_along(input: Tensor, indices: Tensor, d: int) -> Tensor:
+    array, n = indices._array, input._array.shape[d]
+    if array.size and array.min() < 0:
+        indices = Tensor._from_array(np.where(array < 0, array + n, array))
+    attrs = {"dim": d, "sparse_grad": False}
+    return apply(REGISTRY["gather"], (input, indices), attrs)  # type: ignore[no-any-return]
+
+
+# -- where a tensor is not zero
+
+
+@composite()
+def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
+    """The indices of the elements that are not zero.
+
+    Returns:
+        An int64 tensor of one row for each element and one column for each dimension; with
+        `as_tuple` a tuple of one vector for each dimension, which can index the input (a 0-d
+        input counts as a vector of one).
+    """
+    array = input._array
+    if as_tuple:
+        found = np.nonzero(array if array.ndim else array.reshape(1))
+        return tuple(Tensor._from_array(np.ascontiguousarray(f)) for f in found)
+    made = Tensor._from_array(_places(array))
+    if out is None:
+        return made
+    from clew.publish import write_out
+
+    return write_out(out, made)
+
+
+def _places(array: np.ndarray) -> np.ndarray:
+    """One row for each element that is not zero; columns lie together, as in PyTorch."""
+    if array.ndim == 0:
+        return np.zeros((int(array.item() != 0), 0), np.int64)
+    return np.array(np.nonzero(array), dtype=np.int64).T
+
+
+@composite()
+def argwhere(input: Tensor) -> Tensor:
+    """`nonzero` as one tensor."""
+    return Tensor._from_array(_places(input._array))  # type: ignore[no-any-return]
+
+
+def _triangle(name: str, indices: Any, doc: str) -> Any:
+    def function(
+        row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None,
+        layout: Any = None, requires_grad: bool = False,
+    ) -> Tensor:  # fmt: skip
+        for size, word in ((row, "row"), (col, "col")):
+            if size < 0:
+                raise RuntimeError(f"{word} must be non-negative, got{size}")
+        return make(np.stack(indices(row, offset, col)), dtype, device, requires_grad)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return composite(method=False)(function)
+
+
+tril_indices = _triangle(
+    "tril_indices",
+    np.tril_indices,
+    "Rows and columns of the lower triangle of a matrix, as (2, n).",
+)
+triu_indices = _triangle(
+    "triu_indices",
+    np.triu_indices,
+    "Rows and columns of the upper triangle of a matrix, as (2, n).",
+)
