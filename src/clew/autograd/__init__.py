@@ -295,6 +295,24 @@ def _warn_reference_cycle() -> None:
     )
 
 
+def __getattr__(name: str) -> Any:
+    """Import the parts that few programs need when they are first used."""
+    import importlib
+
+    if name in ("gradcheck", "gradgradcheck"):
+        return getattr(importlib.import_module("clew.autograd.gradcheck"), name)
+    if name == "Variable":
+        return Tensor
+    try:
+        return importlib.import_module(f"clew.autograd.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"clew.autograd.{name}":
+            raise
+    raise AttributeError(
+        f"module 'clew.autograd' has no attribute '{name}': clew does not have it (yet)"
+    )
+
+
 __all__ = [
     "Function",
     "backward",

@@ -83,7 +83,8 @@ def explain(node: Any) -> None:
         return
     text = "".join(lines)
     warnings.warn(
-        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{text}",
+        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
+        f"{text}",
         stacklevel=4,
     )
     parent = (node.info or {}).get("parent_")

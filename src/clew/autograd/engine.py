@@ -166,9 +166,7 @@ def _leading_to(
     return wanted
 
 
-def _run(
-    task: GraphTask, roots: Sequence[tuple[Edge, Any]], dependencies: dict[Node, int]
-) -> None:
+def _run(task: GraphTask, roots: Sequence[tuple[Edge, Any]], dependencies: dict[Node, int]) -> None:
     """The loop; see the pseudo-code at the top of the module."""
     buffers: dict[Node, list[Any]] = {}
     ready: list[tuple[int, int, Node]] = []

@@ -99,7 +99,7 @@ class Node:
         return self.hooks
 
     def register_hook(self, fn: Callable[[Any, Any], Any]) -> RemovableHandle:
-        """Call ``fn(grad_inputs, grad_outputs)`` after the node ran; it may return new grad_inputs."""
+        """Call ``fn(grad_inputs, grad_outputs)`` after the node ran; it may return new ones."""
         return add_hook(self._hooks().after, fn)
 
     def register_prehook(self, fn: Callable[[Any], Any]) -> RemovableHandle:
