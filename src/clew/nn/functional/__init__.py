@@ -37,3 +37,8 @@ from clew.nn.functional.activation import (
     threshold,
     threshold_,
 )
+from clew.nn.functional.softmax import (
+    log_softmax,
+    softmax,
+    softmin,
+)

@@ -1,0 +1,45 @@
+"""Softmax and its kin.  A missing `dim` is guessed, with a warning, as PyTorch does."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from clew.functions import softmax as published
+from clew.nn.functional.calls import Tensor
+
+
+def _guess_dim(name: str, ndim: int, stacklevel: int) -> int:
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
+        "dim=X as an argument.",
+        stacklevel=stacklevel + 1,
+    )
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """``exp(input) / sum(exp(input))`` along `dim`."""
+    if dim is None:
+        dim = _guess_dim("softmax", input.ndim, _stacklevel)
+    return published.softmax(input, dim, dtype)
+
+
+def softmin(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """`softmax` of ``-input``."""
+    if dim is None:
+        dim = _guess_dim("softmin", input.ndim, _stacklevel)
+    return published.softmax(-input, dim, dtype)
+
+
+def log_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """The logarithm of `softmax`."""
+    if dim is None:
+        dim = _guess_dim("log_softmax", input.ndim, _stacklevel)
+    return published.log_softmax(input, dim, dtype)
