@@ -45,7 +45,7 @@ def scatter(x: NDArray, dim: int, index: NDArray, src: NDArray | complex) -> NDA
 
     Raises RuntimeError, with PyTorch's text, for an index or source that does not fit.
     """
-    out = x.copy(order="C")
+    out = np.array(x, order="C")
     array = src if isinstance(src, np.ndarray) else None
     places = _scatter_places(x, dim, index, array)
     out.reshape(-1)[places] = src if array is None else _corner(array, index)
@@ -167,7 +167,7 @@ def _fits(index_shape: Ints, shape: Ints, free: int | None) -> bool:
 
 
 def _check_index(name: str, index: NDArray) -> None:
-    if index.dtype not in (np.int32, np.int64):
+    if index.size and index.dtype not in (np.int32, np.int64):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
 
 
