@@ -299,8 +299,6 @@ def __getattr__(name: str) -> Any:
     """Import the parts that few programs need when they are first used."""
     import importlib
 
-    if name in ("gradcheck", "gradgradcheck"):
-        return getattr(importlib.import_module("clew.autograd.gradcheck"), name)
     if name == "Variable":
         return Tensor
     try:
@@ -313,12 +311,17 @@ def __getattr__(name: str) -> Any:
     )
 
 
+# After the definitions that it imports; the function takes the module's name, as in PyTorch.
+from clew.autograd.gradcheck import gradcheck, gradgradcheck  # noqa: E402
+
 __all__ = [
     "Function",
     "backward",
     "detect_anomaly",
     "enable_grad",
     "grad",
+    "gradcheck",
+    "gradgradcheck",
     "inference_mode",
     "no_grad",
     "set_detect_anomaly",
