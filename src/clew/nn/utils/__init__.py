@@ -1,0 +1,1 @@
+"""Helpers for networks: PyTorch's ``torch.nn.utils``."""
