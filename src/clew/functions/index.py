@@ -9,9 +9,9 @@ import numpy as np
 from clew import dtypes
 from clew.dispatch import apply, apply_inplace
 from clew.functions.create import make
-from clew.functions.scalars import checked_number
 from clew.op import REGISTRY
 from clew.ops.rules import wrap_dim
+from clew.ops.scalars import checked_number
 from clew.publish import composite
 from clew.tensor import Tensor
 

@@ -17,8 +17,8 @@ import numpy as np
 from clew import dtypes
 from clew.dispatch import apply, apply_inplace
 from clew.functions.create import array_of
-from clew.functions.scalars import checked_number
 from clew.op import REGISTRY
+from clew.ops.index import MASKS
 from clew.publish import composite
 from clew.tensor import Tensor
 
@@ -107,7 +107,7 @@ def _dims_taken(part: Any) -> int:
     """How many dimensions one part of an index uses up."""
     if part is None or part is Ellipsis or isinstance(part, bool):
         return 0
-    if isinstance(part, Tensor) and part._array.dtype.name in ("bool", "uint8"):
+    if isinstance(part, Tensor) and part._array.dtype in MASKS:
         return part._array.ndim
     return 1
 
@@ -145,7 +145,7 @@ def _apply_basic(self: Tensor, parts: tuple[Any, ...]) -> tuple[Tensor, list[Ten
                 indices += [None] * (dim - len(indices))
                 indices.append(index)
                 # A mask of n dimensions stands for n indices.
-                dim += index._array.ndim - 1 if index._array.dtype.name in ("bool", "uint8") else 0
+                dim += index._array.ndim - 1 if index._array.dtype in MASKS else 0
                 indices += [_COVERED] * (dim + 1 - len(indices))
             dim += 1
     return view, [i for i in indices if i is not _COVERED]
@@ -171,7 +171,7 @@ def _converted(part: Any) -> Any:
         if part._array.ndim or part._array.dtype.kind not in "biu":
             return part
         value = part._array.item()
-        return bool(value) if part._array.dtype.name in ("bool", "uint8") else value
+        return bool(value) if part._array.dtype in MASKS else value
     if hasattr(part, "__index__") and not isinstance(part, np.bool_):
         return operator.index(part)
     kind = type(part)
@@ -187,7 +187,7 @@ def _tensor_of(sequence: Any) -> Tensor:
     if isinstance(sequence, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(sequence).__name__}'")
     array = array_of(sequence, None)
-    if array.dtype.name not in ("bool", "uint8"):
+    if array.dtype not in MASKS:
         array = array.astype(np.int64)
     return Tensor._from_array(array)  # type: ignore[no-any-return]
 
@@ -239,11 +239,10 @@ def _bound(value: Any) -> int:
 
 
 def _number_for(self: Tensor, value: Any) -> Any:
-    """A Python number that can be written to `self`.
+    """A Python number that is to be written to `self`.
 
     Raises:
         TypeError: it is no number.
-        RuntimeError: the type of `self` cannot hold it.
     """
     if isinstance(value, np.integer):
         value = int(value)
@@ -251,7 +250,7 @@ def _number_for(self: Tensor, value: Any) -> Any:
         kind = type(value)
         name = kind.__name__ if kind.__module__ != "numpy" else f"numpy.{kind.__name__}"
         raise TypeError(f"can't assign a {name} to a torch.{dtypes.legacy_type(self._array.dtype)}")
-    return checked_number(value, self._array.dtype)
+    return value
 
 
 def _write(view: Tensor, value: Any) -> None:

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from clew.dtypes import of_numpy
 from clew.op import op
+from clew.ops.scalars import checked_number
 from clew.promotion import arithmetic
 
 
@@ -80,22 +82,39 @@ def _(F: Any, grad: Any, self: Any, min: Any, max: Any, *, need: Any) -> Any:
     ]
 
 
-@op("masked_fill(self, mask, value)", inplace=True, node="MaskedFillBackward0", domain="masks")
-def masked_fill(x: Any, mask: Any, value: Any) -> Any:
-    """`self` with a number (or 0-d tensor) where `mask` is true."""
+def _filling(x: Any, mask: Any, value: Any) -> Any:
+    """What `masked_fill` writes, in the type of `x`."""
     if mask.dtype != np.bool_:
-        from clew.dtypes import of_numpy
-
         raise RuntimeError(
             f"masked_fill_ only supports boolean masks, but got mask with dtype "
             f"{of_numpy(mask.dtype)!r}"
         )
-    if getattr(value, "ndim", 0) != 0:
+    if not isinstance(value, np.ndarray):
+        return np.asarray(checked_number(value, x.dtype), x.dtype)
+    if value.ndim:
         raise RuntimeError(
             "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
             f"{value.ndim} dimension(s)."
         )
-    return np.where(mask, np.asarray(value).astype(x.dtype), x)
+    return value.astype(x.dtype)
+
+
+def _write_filling(x: Any, mask: Any, value: Any) -> None:
+    value = _filling(x, mask, value)
+    try:
+        np.copyto(x, value, where=mask)
+    except ValueError:
+        raise RuntimeError(
+            f"output with shape {list(x.shape)} doesn't match the broadcast shape "
+            f"{list(np.broadcast_shapes(x.shape, mask.shape))}"
+        ) from None
+
+
+@op("masked_fill(self, mask, value)", inplace=True, node="MaskedFillBackward0", domain="masks",
+    write=_write_filling)  # fmt: skip
+def masked_fill(x: Any, mask: Any, value: Any) -> Any:
+    """`self` with a number (or 0-d tensor) where `mask` is true."""
+    return np.where(mask, _filling(x, mask, value), x)
 
 
 @masked_fill.grad("self")

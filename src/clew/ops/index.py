@@ -11,6 +11,13 @@ import numpy as np
 from clew.dtypes import scalar_name
 from clew.kernels.scatter import add_at
 from clew.op import op
+from clew.ops.scalars import checked_number
+
+INTEGERS = frozenset(map(np.dtype, (np.int64, np.int32)))
+"""The types of an index by positions."""
+
+MASKS = frozenset(map(np.dtype, (np.bool_, np.uint8)))
+"""The types of an index by yes and no."""
 
 # -- the index itself
 
@@ -34,7 +41,7 @@ def as_key(shape: tuple[int, ...], indices: Sequence[Any]) -> tuple[Any, ...]:
         if index.dtype == np.bool_:
             _check_mask(index, shape, dim)
             dim += index.ndim
-        elif index.dtype.name in ("int64", "int32"):
+        elif index.dtype in INTEGERS:
             dim += 1
         else:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
@@ -143,7 +150,10 @@ def _(F: Any, grad: Any, indices: Any) -> Any:
 def _write_at(x: Any, values: Any, *indices: Any, accumulate: bool) -> None:
     """``x[indices] = values``, or ``+=``."""
     key = as_key(x.shape, indices)
-    _check_values(x, values, key)
+    if isinstance(values, np.ndarray):
+        _check_values(x, values, key)
+    else:
+        values = checked_number(values, x.dtype)
     try:
         if accumulate:
             add_at(x, key, np.asarray(values))
@@ -163,9 +173,9 @@ def _result_shape(x: np.ndarray, key: tuple[Any, ...]) -> tuple[int, ...]:
     return shape
 
 
-def _check_values(x: np.ndarray, values: Any, key: tuple[Any, ...]) -> None:
+def _check_values(x: np.ndarray, values: np.ndarray, key: tuple[Any, ...]) -> None:
     """Values must have the type of what they are written to, but for one number under a mask."""
-    if not isinstance(values, np.ndarray) or values.dtype == x.dtype:
+    if values.dtype == x.dtype:
         return
     one_mask = len(key) == 1 and not isinstance(key[0], slice) and key[0].dtype == np.bool_
     if not (one_mask and values.size == 1):

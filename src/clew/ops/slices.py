@@ -10,6 +10,7 @@ from clew.dtypes import scalar_name
 from clew.kernels import gather as kernel
 from clew.kernels import rows
 from clew.op import op
+from clew.ops.index import INTEGERS
 from clew.ops.rules import wrap_dim
 from clew.ops.scatter import reduce_grads
 
@@ -20,7 +21,7 @@ def index_select(x: Any, index: Any, *, dim: int) -> Any:
     d = wrap_dim(dim, x.ndim)
     if index.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
-    if index.dtype.name not in ("int32", "int64"):
+    if index.dtype not in INTEGERS:
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
     if x.ndim == 0 and index.size != 1:
         raise RuntimeError(

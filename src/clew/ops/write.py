@@ -7,20 +7,34 @@ from typing import Any
 import numpy as np
 
 from clew.op import op
+from clew.ops.scalars import checked_number
 
 
-@op("copy(self, source)", node="CopyBackwards", publish=(), inplace=True, domain="overwrite")
-def copy(x: Any, source: Any) -> Any:
-    """`source` in the shape and type of `self`."""
-    source = source.real if source.dtype.kind == "c" and x.dtype.kind != "c" else source
-    try:
-        return np.broadcast_to(source, x.shape).astype(x.dtype)
-    except ValueError:
+def _write_copy(x: Any, source: Any) -> None:
+    if source.dtype.kind == "c" and x.dtype.kind != "c":
+        source = source.real
+    if source.shape != x.shape and not _broadcasts(source.shape, x.shape):
         raise RuntimeError(
             f"The size of tensor a ({x.shape[-1] if x.ndim else 1}) must match the size of tensor "
             f"b ({source.shape[-1] if source.ndim else 1}) at non-singleton dimension "
             f"{max(x.ndim - 1, 0)}"
-        ) from None
+        )
+    x[...] = source
+
+
+def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    return len(shape) <= len(target) and all(
+        n in (1, t) for n, t in zip(reversed(shape), reversed(target))
+    )
+
+
+@op("copy(self, source)", node="CopyBackwards", publish=(), inplace=True, write=_write_copy,
+    domain="overwrite")  # fmt: skip
+def copy(x: Any, source: Any) -> Any:
+    """`source` in the shape and type of `self`."""
+    out = np.empty_like(x)
+    _write_copy(out, source)
+    return out
 
 
 @copy.grad("self")
@@ -33,15 +47,24 @@ def _(F: Any, grad: Any) -> Any:
     return grad
 
 
-@op("fill(self, value)", publish=("function",), inplace=True, domain="overwrite")
-def fill(x: Any, value: Any) -> Any:
-    """`self` filled with a number or a 0-d tensor."""
-    if getattr(value, "ndim", 0) != 0:
+def _write_fill(x: Any, value: Any) -> None:
+    if not isinstance(value, np.ndarray):
+        value = checked_number(value, x.dtype)
+    elif value.ndim:
         raise RuntimeError(
             "fill_ only supports 0-dimension value tensor but got tensor with "
             f"{value.ndim} dimensions."
         )
-    return np.full_like(x, value)
+    x[...] = value
+
+
+@op("fill(self, value)", publish=("function",), inplace=True, write=_write_fill,
+    domain="overwrite")  # fmt: skip
+def fill(x: Any, value: Any) -> Any:
+    """`self` filled with a number or a 0-d tensor."""
+    out = np.empty_like(x)
+    _write_fill(out, value)
+    return out
 
 
 @fill.grad("self")
@@ -54,7 +77,12 @@ def _(F: Any, grad: Any) -> Any:
     return F.sum_all(grad)
 
 
-@op("zero(self)", publish=(), inplace=True, domain="overwrite", self=lambda F, grad: F.mul(grad, 0))
+def _write_zero(x: Any) -> None:
+    x[...] = 0
+
+
+@op("zero(self)", publish=(), inplace=True, write=_write_zero, domain="overwrite",
+    self=lambda F, grad: F.mul(grad, 0))  # fmt: skip
 def zero(x: Any) -> Any:
     """Zeros."""
     return np.zeros_like(x)

@@ -1,4 +1,4 @@
-"""Python numbers that are to become elements of a tensor."""
+"""Python numbers that are to become elements of an array.  Layer 2: imports dtypes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ _C_NAMES = {
     "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t", "float32": "float",
     "float64": "double", "complex64": "c10::complex<float>",
 }  # fmt: skip
+_SAFE = 2.0**15  # every floating type holds it
 _LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
 
@@ -26,6 +27,8 @@ def checked_number(value: Any, numpy_dtype: np.dtype) -> Any:
         ValueError: an integer of more than 64 bits.
     """
     kind = numpy_dtype.kind
+    if value.__class__ is float and kind == "f" and -_SAFE <= value <= _SAFE:
+        return value
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise ValueError("Overflow when unpacking long long")
     if kind == "b":
