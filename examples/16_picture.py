@@ -2,7 +2,7 @@
 
 Run: clew run examples/16_picture.py --out out
 
-writes out/digits.svg, .pdf and .png. With PyTorch, `pip install torchviz` and Graphviz's `dot`
+Writes out/digits.svg, .pdf and .png. With PyTorch, `pip install torchviz` and Graphviz's `dot`
 do the same; without them the graph is printed as text only.
 """
 

@@ -1,6 +1,6 @@
-"""A small convolutional network learns handwritten digits.
+"""A small convolutional network learns handwritten digits, is saved, and loaded again.
 
-Run: python examples/cnn_digits.py
+Run: python examples/cnn_digits.py --out out
 """
 
 import torch

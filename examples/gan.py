@@ -2,7 +2,7 @@
 
 Run: python examples/gan.py --out out
 
-writes out/gan_epoch_000.png and so on: the same 64 noise vectors, drawn as training goes on.
+Writes out/gan_epoch_000.png and so on: the same 64 noise vectors, drawn as training goes on.
 """
 
 import time
