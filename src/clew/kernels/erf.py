@@ -1,10 +1,11 @@
 """The error function and the activation made of it. Imports NumPy and sibling kernels."""
 
-from math import erf as _erf_of_float
 from math import pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
+
+from . import special
 
 # erf(x) = tanh(x * p(x**2)). The coefficients of p, lowest first, were fitted to float32: the
 # error is below two units in the last place, and beyond the edge the result is 1.
@@ -19,13 +20,11 @@ _COEFFICIENTS = tuple(
 )  # fmt: skip
 _EDGE = np.float32(4.1)
 
-_erf_of_objects = np.frompyfunc(_erf_of_float, 1, 1)
-
 
 def erf(x: NDArray) -> NDArray:
     """2 / sqrt(pi) times the integral of exp(-t**2) from 0 to `x`, in float32 or float64."""
     if x.dtype != np.float32:
-        return np.asarray(_erf_of_objects(x)).astype(x.dtype)
+        return special.erf(x)
     x = np.asarray(np.minimum(np.maximum(x, -_EDGE), _EDGE))
     square = np.multiply(x, x)
     p = np.asarray(np.multiply(square, _COEFFICIENTS[-1]))
