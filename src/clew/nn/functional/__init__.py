@@ -37,6 +37,19 @@ from clew.nn.functional.activation import (
     threshold,
     threshold_,
 )
+from clew.nn.functional.loss import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    gaussian_nll_loss,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    poisson_nll_loss,
+    smooth_l1_loss,
+)
 from clew.nn.functional.softmax import (
     log_softmax,
     softmax,
