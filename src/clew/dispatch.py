@@ -20,7 +20,7 @@ from clew.autograd.saved import SavedTensor, SavedTuple, hook_stack, save_input,
 from clew.autograd.views import NO_EDGE, Creation, check_inplace, rebase
 from clew.errors import InferenceTensorError
 from clew.observers import observers
-from clew.op import NO_ATTRS, Namespace, Op
+from clew.op import NO_ATTRS, REGISTRY, Namespace, Op
 from clew.plan import DTYPE, INPUT, INPUTS, OUTPUT, SHAPE, SHAPES, STRIDES, Plan, plan_for
 from clew.quiet import quietly
 from clew.site import here
@@ -119,7 +119,7 @@ def apply_inplace(
         RuntimeError: autograd cannot follow the write, the result does not fit the target's shape
             or type, or the target names one memory location more than once.
     """
-    name = op.name + "_"
+    name = op.label + "_"
     operands = (target, *inputs)
     arrays: list[Any] = []
     mask, bit = 0, 1
@@ -142,16 +142,15 @@ def apply_inplace(
     if op.promotion is not None:
         arrays = op.promotion(arrays)
     plan = plan_for(op, mask, len(operands)) if records and op.rules else None
-    before = array.copy() if plan is not None and plan.saves_first_input else None
+    if plan is not None and plan.saves_first_input:
+        # The rule wants the value from before the write, with its history.
+        operands = (apply(REGISTRY["clone"], (target,), {"memory_format": None}), *inputs)
     if op.write is not None:
         quietly(op.write, arrays, attrs)
     else:
         result = quietly(op.forward, arrays, attrs)
         _check_fit(result, array)
         array[...] = result
-    if before is not None:
-        # The rule wants the value from before the write.
-        operands = (Tensor._from_array(before), *inputs)
     target._counter.bump(name)
     node = None
     if plan is not None:

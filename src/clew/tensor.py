@@ -112,6 +112,8 @@ class Tensor:
         meta = self._meta
         if meta is not None and meta.base is not None and not self._requires_grad:
             self._gradient_edge()
+            # A view made under no_grad is a leaf that requires grad when its base does.
+            self._requires_grad = self._requires_grad or meta.base.requires_grad
         return self._requires_grad
 
     @requires_grad.setter
@@ -395,13 +397,21 @@ def _check_grad(tensor: Tensor, grad: Any) -> None:
         )
     if grad is tensor:
         raise RuntimeError("can't assign Variable as its own grad")
+    if grad._array.shape != tensor._array.shape:
+        raise RuntimeError(
+            f"attempting to assign a gradient of size '{list(grad._array.shape)}' to a tensor of "
+            f"size '{list(tensor._array.shape)}'. Please ensure that the gradient and the tensor "
+            "are the same size"
+        )
     if grad._array.dtype != tensor._array.dtype:
         raise RuntimeError(
-            f"attempting to assign a gradient with dtype '{_dtype_word(grad)}' to a tensor with "
-            f"grad_dtype '{_dtype_word(tensor)}'."
+            f"attempting to assign a gradient with dtype '{_dtype_word(grad).lower()}' to a tensor "
+            f"with grad_dtype '{_dtype_word(tensor)}'. The gradient must match the tensor's "
+            "grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype "
+            "attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with "
+            "caution. Diverging the dtypes of a tensor and its gradient may break downstream "
+            "systems that assume they match."
         )
-    if grad._array.shape != tensor._array.shape:
-        raise RuntimeError("assigned grad has data of a different size")
 
 
 def _dtype_word(tensor: Tensor) -> str:

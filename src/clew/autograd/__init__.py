@@ -129,7 +129,10 @@ def grad(
     gradients = _gradients(roots, grad_outputs)
     edges = [_input_edge(x, i, accumulate=False) for i, x in enumerate(wanted)]
     found = _run(roots, gradients, keep, create_graph, accumulate=False, edges=edges)
-    return tuple(_or_unused(g, x, allow_unused, materialize_grads) for g, x in zip(found, wanted))
+    return tuple(
+        _or_unused(g, x, i, allow_unused, materialize_grads)
+        for i, (g, x) in enumerate(zip(found, wanted))
+    )
 
 
 def _batched(
@@ -158,15 +161,15 @@ def _batched(
     )
 
 
-def _or_unused(found: Any, x: Any, allow_unused: bool, materialize: bool) -> Any:
+def _or_unused(found: Any, x: Any, position: int, allow_unused: bool, materialize: bool) -> Any:
     if found is not None:
         return found
     if materialize:
         return Tensor._from_array(np.zeros_like(x._array))
     if not allow_unused:
         raise RuntimeError(
-            "One of the differentiated Tensors appears to not have been used in the graph. Set "
-            "allow_unused=True if this is the desired behavior."
+            f"The differentiated Tensor at index {position} appears to not have been used in the "
+            "graph. Set allow_unused=True if this is the desired behavior."
         )
     return None
 
@@ -231,7 +234,7 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
 def _gradients(roots: tuple[Any, ...], given: Any) -> list[Any]:
     """The gradient of each root."""
     values = _as_tuple(given) if given is not None else (None,) * len(roots)
-    if len(values) != len(roots):
+    if len(values) < len(roots):
         raise RuntimeError(f"got {len(roots)} tensors and {len(values)} gradients")
     return [_gradient_of(root, value, i) for i, (root, value) in enumerate(zip(roots, values))]
 
