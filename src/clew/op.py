@@ -47,7 +47,8 @@ REQUIRED: Any = inspect.Parameter.empty
 NO_ATTRS: dict[str, Any] = {}
 """The attributes of a call that has none.  Shared: never written to."""
 
-_KEYWORD_ALIASES = {"input": "self", "axis": "dim", "keepdims": "keepdim", "x": "self"}
+KEYWORD_ALIASES = {"input": "self", "axis": "dim", "keepdims": "keepdim", "x": "self"}
+"""The names that PyTorch takes for parameters besides their own."""
 
 
 class Signature(NamedTuple):
@@ -121,6 +122,7 @@ class Op:
 
     Attributes:
         forward: arrays and attributes in, array (or tuple of arrays) out.
+        label: the name that users know it by, where that is another.
         promote: how the operands' types are brought together before the forward, a key of
             `clew.promotion.RULES`, or None.
         view: the result shares the first input's memory.
@@ -138,8 +140,8 @@ class Op:
 
     __slots__ = (
         "aliases", "attrs", "default_attrs", "doc", "domain", "forward", "input_defaults",
-        "inplace", "inputs", "jvp", "keyword_only", "name", "no_grad_outputs", "node_class",
-        "node_name", "order", "outputs", "plans", "promote", "promotion", "publish", "rules",
+        "inplace", "inputs", "jvp", "keyword_only", "label", "name", "no_grad_outputs",
+        "node_class", "node_name", "order", "outputs", "plans", "promote", "promotion", "publish", "rules",
         "variadic_attr", "variadic_input", "view", "write",
     )  # fmt: skip
 
@@ -159,6 +161,7 @@ class Op:
         self.rules: dict[str, Rule] = {}
         self.plans: dict[Any, Any] = {}
         self.node_class: Any = None
+        self.label: str = options.pop("label", self.name)
         self.view: bool = options.pop("view", False)
         self.promote: str | None = options.pop("promote", None)
         self.promotion = RULES[self.promote] if self.promote else None
@@ -231,7 +234,7 @@ class Op:
         named = dict(zip(self.order, args))
         for key, value in kwargs.items():
             known = key in self.inputs or key in self.attrs
-            name = key if known else _KEYWORD_ALIASES.get(key, key)
+            name = key if known else KEYWORD_ALIASES.get(key, key)
             if name in named:
                 raise TypeError(f"{self.name}() got multiple values for argument '{key}'")
             named[name] = value
@@ -279,7 +282,7 @@ class Op:
         for key, value in kwargs.items():
             name = key
             if name not in self.attrs and name not in self.inputs:
-                name = _KEYWORD_ALIASES.get(key, key)
+                name = KEYWORD_ALIASES.get(key, key)
             if name in self.attrs:
                 if name in self.attrs[:taken]:
                     raise TypeError(f"{self.name}() got multiple values for argument '{key}'")

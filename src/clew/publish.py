@@ -18,7 +18,7 @@ from typing import Any
 
 from clew.autograd.modes import no_grad
 from clew.dispatch import OperandError, apply, apply_inplace
-from clew.op import REGISTRY, Op
+from clew.op import KEYWORD_ALIASES, REGISTRY, Op
 from clew.tensor import Tensor
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
@@ -38,25 +38,45 @@ def composite(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Publish a Python function of ops under its own name (or `name`).
 
-    With `out` the published function takes ``out=`` too.
+    As in PyTorch, ``input=`` is another name of the first argument, ``axis=`` of ``dim=``, and so
+    on; with `out` the published function takes ``out=`` too.
     """
 
     def declare(f: Callable[..., Any]) -> Callable[..., Any]:
+        names = _other_names(f)
+        published = _taking_names(f, names, out) if names or out else f
+        of_method = {alias: n for alias, n in names.items() if n != "self"}
+        bound = _taking_names(f, of_method, False) if of_method else f
         for public in (name or f.__name__, *aliases):
             if function:
-                FUNCTIONS[public] = _taking_out(f) if out else f
+                FUNCTIONS[public] = published
             if method:
-                METHODS[public] = f
+                METHODS[public] = bound
         return f
 
     return declare
 
 
-def _taking_out(f: Callable[..., Any]) -> Callable[..., Any]:
+def _other_names(f: Callable[..., Any]) -> dict[str, str]:
+    """The names that PyTorch takes for parameters of `f` besides their own."""
+    parameters = inspect.signature(f).parameters
+    return {
+        alias: name
+        for alias, name in KEYWORD_ALIASES.items()
+        if name in parameters and alias not in parameters
+    }
+
+
+def _taking_names(f: Callable[..., Any], names: dict[str, str], out: bool) -> Callable[..., Any]:
     @functools.wraps(f)
-    def function(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if not kwargs:
+            return f(*args)
+        target = kwargs.pop("out", None) if out else None
+        for alias in names.keys() & kwargs.keys():
+            kwargs[names[alias]] = kwargs.pop(alias)
         result = f(*args, **kwargs)
-        return result if out is None else write_out(out, result)
+        return result if target is None else write_out(target, result)
 
     return function
 
@@ -68,7 +88,8 @@ def write_out(out: Any, result: Any) -> Any:
         RuntimeError: `out` has another type, or takes part in autograd.
     """
     if isinstance(out, (tuple, list)):
-        return type(result)(write_out(o, r) for o, r in zip(out, result))
+        written = [write_out(o, r) for o, r in zip(out, result)]
+        return result._make(written) if hasattr(result, "_make") else tuple(written)
     if not isinstance(out, Tensor):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
     if out.requires_grad or result.requires_grad:

@@ -9,6 +9,8 @@ from clew.functions import index as index
 from clew.functions import indexing as indexing
 from clew.functions import join as join
 from clew.functions import linalg as linalg
+from clew.functions import order as order
 from clew.functions import reduce as reduce
 from clew.functions import shape as shape
 from clew.functions import softmax as softmax
+from clew.functions import statistics as statistics
