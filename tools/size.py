@@ -10,7 +10,6 @@ import ast
 import io
 import sys
 import tokenize
-from pathlib import Path
 
 from layers import LAYERS, SOURCE, layer_of
 

@@ -393,7 +393,8 @@ def _hook_table() -> Any:
 def _check_grad(tensor: Tensor, grad: Any) -> None:
     if not isinstance(grad, Tensor):
         raise TypeError(
-            f"assigned grad expected to be a Tensor or None but got grad of type {type(grad).__name__}"
+            "assigned grad expected to be a Tensor or None but got grad of type "
+            f"{type(grad).__name__}"
         )
     if grad is tensor:
         raise RuntimeError("can't assign Variable as its own grad")
@@ -424,8 +425,8 @@ def _warn_non_leaf_grad() -> None:
     warnings.warn(
         "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
         "attribute won't be populated during autograd.backward(). If you indeed want the .grad "
-        "field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If "
-        "you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead. "
+        "field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. "
+        "If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead. "
         "See github.com/pytorch/pytorch/pull/30531 for more informations.",
         UserWarning,
         stacklevel=3,

@@ -6,9 +6,9 @@ import weakref
 
 import numpy as np
 import pytest
-from twins import assert_same
 
 import clew
+from twins import assert_same
 
 
 def leaf(engine, *values):

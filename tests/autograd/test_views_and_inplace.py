@@ -1,6 +1,7 @@
 """Views, in-place writes, versions and leaf rules: the same as torch."""
 
 import pytest
+
 from twins import assert_same
 
 
