@@ -194,8 +194,9 @@ def _(F: Any, grad: Any, self: Any, result: Any, *, dim: int) -> Any:
     if not self.shape:
         return grad
     # grad / exp(result) may overflow: its positive and negative part are summed as logarithms.
+    # Their zeros are a number whose exponential is 0 in every type: -inf would breed nan.
     size = F.log(F.abs(grad))
-    lowest = float("-inf")
+    lowest = -6e4
     parts = [
         F.exp(F.flip(F.logcumsumexp(F.flip(logs - result, (dim,)), dim), (dim,)) + self)
         for logs in (F.where(grad > 0, size, lowest), F.where(grad < 0, size, lowest))

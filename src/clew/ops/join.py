@@ -20,13 +20,14 @@ def _checked(arrays: tuple[Any, ...]) -> Any:
     Raises:
         TypeError: one is no tensor.
     """
+    arrays = tuple([np.asarray(x) if isinstance(x, np.generic) else x for x in arrays])
     for i, x in enumerate(arrays):
         if x.__class__ is not np.ndarray:
             raise TypeError(
                 f"expected Tensor as element {i} in argument 0, but got {type(x).__name__}"
             )
     kind = arrays[0].dtype
-    return arrays if all(x.dtype == kind for x in arrays) else to_common(list(arrays))
+    return arrays if all([x.dtype == kind for x in arrays]) else to_common(list(arrays))
 
 
 def _concatenated(arrays: Any, dim: int) -> np.ndarray:
