@@ -22,7 +22,8 @@ from clew.errors import InferenceTensorError
 from clew.observers import observers
 from clew.op import NO_ATTRS, REGISTRY, Namespace, Op
 from clew.plan import DTYPE, INPUT, INPUTS, OUTPUT, SHAPE, SHAPES, STRIDES, Plan, plan_for
-from clew.quiet import quietly
+from clew.quiet import quietly, quietly_again
+from clew.quiet import thread as quiet
 from clew.site import here
 from clew.storage import VersionCounter
 from clew.tensor import Tensor
@@ -48,7 +49,10 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
         bit <<= 1
     if op.promotion is not None:
         arrays = op.promotion(arrays)
-    result = quietly(op.forward, arrays, attrs)
+    try:
+        result = quiet.run(op.forward, *arrays, **attrs)
+    except RuntimeError as error:
+        result = quietly_again(error, op.forward, arrays, attrs)
     if result.__class__ is not np.ndarray:
         if result.__class__ is tuple:
             return _many(op, inputs, attrs, mask, result)
@@ -111,9 +115,15 @@ def _many(
 
 
 def apply_inplace(
-    op: Op, target: Tensor, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS
+    op: Op,
+    target: Tensor,
+    inputs: Sequence[Any],
+    attrs: dict[str, Any] = NO_ATTRS,
+    name: str | None = None,
 ) -> Tensor:
     """Run `op` on ``(target, *inputs)`` and write the result into `target`.
+
+    `name` is what messages call the write, if not the op's name with an underscore.
 
     Raises:
         RuntimeError: autograd cannot follow the write, the result does not fit the target's shape
@@ -181,7 +191,8 @@ def _record(
         edges = _edges(plan, inputs, mask)
     saved = _save(plan, inputs, outs) if plan.saves else ()
     make = op.node_class or node_class(op)
-    node: OpNode = make(plan, edges, saved, attrs, metas, here())
+    # Between here and the user stand this function, `apply` and the op's public function.
+    node: OpNode = make(plan, edges, saved, attrs, metas, here(skip=2))
     if anomaly.state.enabled:
         anomaly.note_traceback(node)
     return node
@@ -204,7 +215,11 @@ def _save(plan: Plan, inputs: Sequence[Any], outs: Sequence[Tensor]) -> tuple[An
     saved: list[Any] = []
     for kind, index, _ in plan.saves:
         if kind == INPUT:
-            saved.append(_save_one(inputs[index]))
+            x = inputs[index]
+            if x.__class__ is Tensor and x._meta is None and not hook_stack.pairs:
+                saved.append(SavedTensor(x, x._counter.value))
+            else:
+                saved.append(_save_one(x))
         elif kind == OUTPUT:
             saved.append(save_output(outs[index]._alias(), index))
         elif kind == SHAPE:

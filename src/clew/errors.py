@@ -169,6 +169,6 @@ class NonScalarBackwardError(AutogradError):
         super().__init__(
             "grad can be implicitly created only for scalar outputs",
             ("tensor", describe(tensor)),
-            ("cure", "reduce it first (loss.mean() or loss.sum()), or pass a gradient of its shape: "
-                     "y.backward(torch.ones_like(y))"),
+            ("cure", "reduce it first (loss.mean() or loss.sum()), or pass a gradient of its "
+                     "shape: y.backward(torch.ones_like(y))"),
         )  # fmt: skip

@@ -6,7 +6,8 @@ requires grad) and shared by all nodes of that kind.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from clew.op import Op, Rule
 
@@ -29,12 +30,16 @@ class Call(NamedTuple):
 
     Attributes:
         rule: the rule.
+        function: what it calls.
+        attrs: the attributes that it takes.
         edges: the edges of the node that it serves.
         required: for each of them, whether its input requires grad.
         arguments: where its arguments stand among the saved values.
     """
 
     rule: Rule
+    function: Callable[..., Any]
+    attrs: tuple[str, ...]
     edges: tuple[int, ...]
     required: tuple[bool, ...]
     arguments: tuple[int, ...]
@@ -70,7 +75,7 @@ class Plan:
                     saves.append(save)
                 positions.append(saves.index(save))
             edges = tuple(self.inputs.index(i) for i in inputs)
-            calls.append(Call(rule, edges, required, tuple(positions)))
+            calls.append(Call(rule, rule.function, rule.attrs, edges, required, tuple(positions)))
         self.saves = tuple(saves)
         self.calls = tuple(calls)
         self.holds_tensors = any(s.kind in (INPUT, OUTPUT, INPUTS) for s in saves)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from clew.autograd.modes import no_grad
@@ -172,10 +173,8 @@ def _documented(function: Any, op: Op, name: str) -> Any:
     if op.order:
         place = {name: i for i, name in enumerate(op.order)}
         parameters.sort(key=lambda p: place.get(p.name, len(place)))
-    try:
+    with suppress(ValueError):  # a default before a parameter without one cannot be shown
         function.__signature__ = inspect.Signature(parameters)
-    except ValueError:  # a default before a parameter without one cannot be shown
-        pass
     return function
 
 
@@ -257,7 +256,7 @@ def install() -> dict[str, Callable[..., Any]]:
                     FUNCTIONS.setdefault(name, function)
                 if "method" in op.publish:
                     METHODS.setdefault(name, function)
-        if op.inplace:
+        if op.inplace and op.label == op.name:
             inplace = _inplace_of(op)
             for name in names:
                 METHODS.setdefault(name + "_", inplace)

@@ -32,14 +32,22 @@ class _PerThread(threading.local):
         self.run = _quiet_context().run
 
 
-_thread = _PerThread()
+thread = _PerThread()
+"""``thread.run(function, ...)`` is `quietly` without the second try; for the hottest path."""
 
 
 def quietly(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Call `function` with NumPy's floating-point warnings off."""
     try:
-        return _thread.run(function, *args, **kwargs)
+        return thread.run(function, *args, **kwargs)
     except RuntimeError as error:
-        if not str(error).startswith("cannot enter context"):
-            raise
+        return quietly_again(error, function, args, kwargs)
+
+
+def quietly_again(
+    error: RuntimeError, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """Call `function` in a fresh context if that is what `error` is about; else raise it."""
+    if not str(error).startswith("cannot enter context"):
+        raise error
     return _quiet_context().run(function, *args, **kwargs)

@@ -32,11 +32,15 @@ class SourceLine(NamedTuple):
         return f"{where}, in {self.function}: {self.text}" if self.text else where
 
 
-def here() -> Site | None:
-    """The first frame outside clew, or None where there is none or provenance is off."""
+def here(skip: int = 0) -> Site | None:
+    """The first frame outside clew, or None where there is none or provenance is off.
+
+    Args:
+        skip: so many callers are known to be clew's own.
+    """
     if not switches.provenance:
         return None
-    frame = sys._getframe(1)
+    frame = sys._getframe(1 + skip)
     while frame.f_code.co_filename.startswith(_OWN_FILES):
         outer = frame.f_back
         if outer is None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from clew.autograd.saved import PackedTensor, SavedTensor, SavedTuple, modified
 from clew.dispatch import ARRAYS, TENSORS
 from clew.tensor import Tensor
 
@@ -25,9 +26,20 @@ class ArrayAlgebra:
         """What a whole pass runs in: without NumPy's floating-point warnings."""
         return np.errstate(all="ignore")
 
-    def unpack(self, saved: Any, node: Any) -> Any:
-        """The array of a saved tensor."""
-        return saved.array(node)
+    def values(self, saved: Sequence[Any], node: Any) -> list[Any]:
+        """What a node has saved, tensors as their arrays."""
+        values = []
+        for value in saved:
+            if value.__class__ is SavedTensor:
+                tensor = value.tensor
+                if tensor._counter.value != value.version:
+                    raise modified(value, node)
+                values.append(tensor._array)
+            elif isinstance(value, (PackedTensor, SavedTuple)):
+                values.append(value.array(node))
+            else:
+                values.append(value)
+        return values
 
     def add_into(self, buffer: list[Any], index: int, grad: Any) -> None:
         """Add to the gradient in a buffer, in place if the buffer alone holds it."""
@@ -93,9 +105,12 @@ class TensorAlgebra:
         """What a whole pass runs in: every op is quiet by itself."""
         return contextlib.nullcontext()
 
-    def unpack(self, saved: Any, node: Any) -> Any:
-        """The saved tensor, connected to the graph."""
-        return saved.unpack(node)
+    def values(self, saved: Sequence[Any], node: Any) -> list[Any]:
+        """What a node has saved, tensors connected to the graph."""
+        return [
+            v.unpack(node) if isinstance(v, (SavedTensor, PackedTensor, SavedTuple)) else v
+            for v in saved
+        ]
 
     def add_into(self, buffer: list[Any], index: int, grad: Any) -> None:
         """Add to the gradient in a buffer."""

@@ -172,9 +172,14 @@ def _run(task: GraphTask, roots: Sequence[tuple[Edge, Any]], dependencies: dict[
     ready: list[tuple[int, int, Node]] = []
     arrival = itertools.count().__next__
     for (node, output_nr), grad in roots:
-        if node not in buffers and not dependencies[node]:
-            heapq.heappush(ready, (-node.seq, arrival(), node))
-        _put(buffers, node, output_nr, grad, task.algebra)
+        if node not in buffers:
+            buffers[node] = [None] * (len(node.metas) or 1)
+            if not dependencies[node]:
+                heapq.heappush(ready, (-node.seq, arrival(), node))
+        if buffers[node][output_nr] is None:
+            buffers[node][output_nr] = grad
+        else:
+            task.algebra.add_into(buffers[node], output_nr, grad)
     while ready:
         node = heapq.heappop(ready)[2]
         grads = buffers.pop(node)
@@ -182,21 +187,6 @@ def _run(task: GraphTask, roots: Sequence[tuple[Edge, Any]], dependencies: dict[
             task.node = node
             for following in _run_node(task, node, grads, buffers, dependencies):
                 heapq.heappush(ready, (-following.seq, arrival(), following))
-
-
-def _put(
-    buffers: dict[Node, list[Any]], node: Node, output_nr: int, grad: Any, algebra: Any
-) -> None:
-    """Add a gradient to the buffer of its node."""
-    buffer = buffers.get(node)
-    if buffer is None:
-        buffer = buffers[node] = [None] * (len(node.metas) or 1)
-    if grad is None:
-        return
-    if buffer[output_nr] is None:
-        buffer[output_nr] = grad
-    else:
-        algebra.add_into(buffer, output_nr, grad)
 
 
 def _capture(task: GraphTask, node: Node, grads: list[Any]) -> bool:
@@ -277,7 +267,14 @@ def _deliver(
             meta = following.meta(output_nr)
             if meta is not None:
                 grad = algebra.fit(grad, meta, node, index)
-        _put(buffers, following, output_nr, grad, algebra)
+        buffer = buffers.get(following)
+        if buffer is None:
+            buffer = buffers[following] = [None] * (len(following.metas) or 1)
+        if grad is not None:
+            if buffer[output_nr] is None:
+                buffer[output_nr] = grad
+            else:
+                algebra.add_into(buffer, output_nr, grad)
         if left == 0:
             ready.append(following)
     return ready

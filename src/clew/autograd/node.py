@@ -18,7 +18,7 @@ from typing import Any
 
 from clew.autograd.handles import Hooks, RemovableHandle, add_hook
 from clew.autograd.saved import Freed, PackedTensor, SavedTensor, SavedTuple
-from clew.op import Op
+from clew.op import NO_ATTRS, Op
 from clew.plan import DTYPES, INPUT, INPUTS, OUTPUT, SHAPE, SHAPES, STRIDES, Plan
 
 next_sequence_nr = itertools.count().__next__
@@ -152,26 +152,22 @@ class OpNode(Node):
         saved = self.saved
         if saved.__class__ is Freed:
             saved.raise_for(self)
-        values = [algebra.unpack(v, self) if v.__class__ in _TENSOR_LIKE else v for v in saved]
+        values = algebra.values(saved, self)
         F = algebra.namespace
         results: list[Any] = [None] * len(self.edges)
-        for rule, edges, required, arguments in self.plan.calls:
+        for rule, function, attrs, edges, required, arguments in self.plan.calls:
             if need is not None and not any(need[i] for i in edges):
                 continue
             incoming = grads if rule.all_grads else grads[0]
             if incoming is None:
                 continue
             kept = [values[i] for i in arguments]
+            named = {name: self.attrs[name] for name in attrs} if attrs else NO_ATTRS
             if not rule.joint:
-                if rule.attrs:
-                    attrs = {name: self.attrs[name] for name in rule.attrs}
-                    results[edges[0]] = rule.function(F, incoming, *kept, **attrs)
-                else:
-                    results[edges[0]] = rule.function(F, incoming, *kept)
+                results[edges[0]] = function(F, incoming, *kept, **named)
                 continue
-            attrs = {name: self.attrs[name] for name in rule.attrs}
             wanted = [r and (need is None or need[i]) for i, r in zip(edges, required)]
-            parts = rule.function(F, incoming, *kept, **attrs, need=wanted)
+            parts = function(F, incoming, *kept, **named, need=wanted)
             for i, part in zip(edges, parts):
                 results[i] = part
         return results

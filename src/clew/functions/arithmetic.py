@@ -6,10 +6,56 @@ from typing import Any
 
 from clew.dispatch import OperandError, apply, apply_inplace
 from clew.op import REGISTRY
-from clew.publish import composite
+from clew.publish import composite, write_out
 from clew.tensor import Tensor
 
+_ADD, _ADD_SCALED = REGISTRY["add"], REGISTRY["add_scaled"]
+_SUB, _SUB_SCALED = REGISTRY["sub"], REGISTRY["sub_scaled"]
 _POW, _POW_SCALAR, _RPOW = REGISTRY["pow"], REGISTRY["pow_scalar"], REGISTRY["rpow"]
+
+
+@composite()
+def add(self: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
+    """``self + alpha * other``."""
+    if alpha == 1:
+        result = apply(_ADD, (self, other))
+    else:
+        result = apply(_ADD_SCALED, (self, other), {"alpha": alpha})
+    return result if out is None else write_out(out, result)
+
+
+@composite(function=False)
+def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """`add`, in place."""
+    if alpha == 1:
+        return apply_inplace(_ADD, self, (other,))
+    return apply_inplace(_ADD_SCALED, self, (other,), {"alpha": alpha}, name="add_")
+
+
+@composite(aliases=("subtract",), name="sub")
+def sub(self: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
+    """``self - alpha * other``."""
+    if alpha == 1:
+        result = apply(_SUB, (self, other))
+    else:
+        result = apply(_SUB_SCALED, (self, other), {"alpha": alpha})
+    return result if out is None else write_out(out, result)
+
+
+@composite(function=False, aliases=("subtract_",), name="sub_")
+def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """`sub`, in place."""
+    if alpha == 1:
+        return apply_inplace(_SUB, self, (other,))
+    return apply_inplace(_SUB_SCALED, self, (other,), {"alpha": alpha}, name="sub_")
+
+
+@composite()
+def rsub(self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """``other - alpha * self``."""
+    if alpha == 1:
+        return apply(REGISTRY["rsub"], (self, other))
+    return apply(_SUB_SCALED, (other, self), {"alpha": alpha})
 
 
 @composite()

@@ -20,57 +20,51 @@ _FLOATING: dict[str, Any] = {"promote": "floating", "inplace": True}
 # -- arithmetic
 
 
-@op("add(self, other; *, alpha=1)", jvp="linear", **_ARITHMETIC)
-def add(x: Any, y: Any, *, alpha: Any) -> Any:
+add = op(
+    "add(self, other)", np.add, doc="``self + other``.", jvp="linear", publish=(),
+    self=lambda F, grad: grad, other=lambda F, grad: grad, **_ARITHMETIC,
+)  # fmt: skip
+
+
+@op("add_scaled(self, other; *, alpha)", node="AddBackward0", jvp="linear", publish=(),
+    self=lambda F, grad: grad, other=lambda F, grad, *, alpha: grad * alpha,
+    **_ARITHMETIC)  # fmt: skip
+def add_scaled(x: Any, y: Any, *, alpha: Any) -> Any:
     """``self + alpha * other``."""
-    return np.add(x, y) if alpha == 1 else np.add(x, np.multiply(y, alpha))
+    return np.add(x, np.multiply(y, alpha))
 
 
-@add.grad("self")
-def _(F: Any, grad: Any) -> Any:
-    return grad
+@op("sub(self, other)", jvp="linear", publish=(), self=lambda F, grad: grad,
+    other=lambda F, grad: -grad, **_ARITHMETIC)  # fmt: skip
+def sub(x: Any, y: Any) -> Any:
+    """``self - other``."""
+    _refuse_bools(x, y)
+    return np.subtract(x, y)
 
 
-@add.grad("other")
-def _(F: Any, grad: Any, *, alpha: Any) -> Any:
-    return grad if alpha == 1 else grad * alpha
-
-
-@op("sub(self, other; *, alpha=1)", jvp="linear", aliases=("subtract",), **_ARITHMETIC)
-def sub(x: Any, y: Any, *, alpha: Any) -> Any:
+@op("sub_scaled(self, other; *, alpha)", node="SubBackward0", jvp="linear", publish=(),
+    self=lambda F, grad: grad, other=lambda F, grad, *, alpha: grad * -alpha,
+    **_ARITHMETIC)  # fmt: skip
+def sub_scaled(x: Any, y: Any, *, alpha: Any) -> Any:
     """``self - alpha * other``."""
-    if np.result_type(x, y) == np.bool_:
+    _refuse_bools(x, y)
+    return np.subtract(x, np.multiply(y, alpha))
+
+
+@op("rsub(self, other)", jvp="linear", node="RsubBackward1", publish=(), promote="arithmetic",
+    self=lambda F, grad: -grad, other=lambda F, grad: grad)  # fmt: skip
+def rsub(x: Any, y: Any) -> Any:
+    """``other - self``."""
+    _refuse_bools(x, y)
+    return np.subtract(y, x)
+
+
+def _refuse_bools(x: Any, y: Any) -> None:
+    if getattr(x, "dtype", None) == np.bool_ and getattr(y, "dtype", np.bool_) == np.bool_:
         raise RuntimeError(
             "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
             "`logical_xor()` operator instead."
         )
-    return np.subtract(x, y) if alpha == 1 else np.subtract(x, np.multiply(y, alpha))
-
-
-@sub.grad("self")
-def _(F: Any, grad: Any) -> Any:
-    return grad
-
-
-@sub.grad("other")
-def _(F: Any, grad: Any, *, alpha: Any) -> Any:
-    return -grad if alpha == 1 else grad * -alpha
-
-
-@op("rsub(self, other; *, alpha=1)", jvp="linear", node="RsubBackward1", promote="arithmetic")
-def rsub(x: Any, y: Any, *, alpha: Any) -> Any:
-    """``other - alpha * self``."""
-    return np.subtract(y, x if alpha == 1 else np.multiply(x, alpha))
-
-
-@rsub.grad("self")
-def _(F: Any, grad: Any, *, alpha: Any) -> Any:
-    return -grad if alpha == 1 else grad * -alpha
-
-
-@rsub.grad("other")
-def _(F: Any, grad: Any) -> Any:
-    return grad
 
 
 mul = op(
