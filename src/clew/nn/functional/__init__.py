@@ -5,6 +5,18 @@ Layer 5: imports tensors, published functions and ops; knows no modules.
 
 # ruff: noqa: F401
 
+from clew.functions.conv import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_tbc,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
+from clew.functions.linalg import (
+    linear,
+)
 from clew.nn.functional.activation import (
     celu,
     celu_,
