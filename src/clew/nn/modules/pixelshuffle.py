@@ -1,0 +1,44 @@
+"""Moving elements between channels and space.
+
+May import the core of clew, `clew.nn.functional` and `module`.
+"""
+
+from __future__ import annotations
+
+from clew.nn import functional as F
+from clew.nn.modules.module import Module
+from clew.tensor import Tensor
+
+__all__ = ["PixelShuffle", "PixelUnshuffle"]
+
+
+class PixelShuffle(Module):
+    """(*, C r^2, H, W) to (*, C, H r, W r).  Source: Shi et al. 2016."""
+
+    __constants__ = ("upscale_factor",)
+
+    def __init__(self, upscale_factor: int) -> None:
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pixel_shuffle(input, self.upscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"upscale_factor={self.upscale_factor}"
+
+
+class PixelUnshuffle(Module):
+    """(*, C, H r, W r) to (*, C r^2, H, W): undoes `PixelShuffle`."""
+
+    __constants__ = ("downscale_factor",)
+
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__()
+        self.downscale_factor = downscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pixel_unshuffle(input, self.downscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"downscale_factor={self.downscale_factor}"
