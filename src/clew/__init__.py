@@ -52,6 +52,7 @@ from clew.dtypes import (
     uint64,
 )
 from clew.printing import set_printoptions
+from clew.rng import Generator, default_generator
 from clew.tensor import Size, Tensor
 
 __version__ = "0.1.0"

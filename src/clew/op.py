@@ -141,8 +141,8 @@ class Op:
     __slots__ = (
         "aliases", "attrs", "default_attrs", "doc", "domain", "forward", "input_defaults",
         "inplace", "inputs", "jvp", "keyword_only", "label", "name", "no_grad_outputs",
-        "node_class", "node_name", "order", "outputs", "plans", "promote", "promotion", "publish", "rules",
-        "variadic_attr", "variadic_input", "view", "write",
+        "node_class", "node_name", "order", "outputs", "plans", "promote", "promotion", "publish",
+        "rules", "variadic_attr", "variadic_input", "view", "write",
     )  # fmt: skip
 
     def __init__(

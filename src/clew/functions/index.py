@@ -20,12 +20,12 @@ _SCATTER_COMBINE = REGISTRY["scatter_combine"]
 
 
 def _scatter_call(
-    input: Tensor, dim: int, index: Tensor, src: Any, value: Any, reduce: str | None
+    self: Tensor, dim: int, index: Tensor, src: Any, value: Any, reduce: str | None
 ) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """The op, the inputs after the first and the attributes that `scatter` comes down to."""
     src = value if src is None else src
     if not isinstance(src, Tensor):
-        src = checked_number(src, input._array.dtype)
+        src = checked_number(src, self._array.dtype)
         if reduce is None:
             return _SCATTER_VALUE, (index,), {"dim": dim, "value": src}
     if reduce is None:
@@ -33,20 +33,20 @@ def _scatter_call(
     return _SCATTER_COMBINE, (index, src), {"dim": dim, "reduce": reduce}
 
 
-@composite()
+@composite(out=True)
 def scatter(
-    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None,
+    self: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None,
     reduce: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """`input` with `src` (a tensor or a number) where `index` points along `dim`.
+    """`self` with `src` (a tensor or a number) where `index` points along `dim`.
 
     With `reduce` "add" or "multiply" what stands there is combined with it; that has no gradient.
 
     Raises:
         RuntimeError: shapes or types that do not fit, or an index that is out of bounds.
     """
-    op, rest, attrs = _scatter_call(input, dim, index, src, value, reduce)
-    return apply(op, (input, *rest), attrs)  # type: ignore[no-any-return]
+    op, rest, attrs = _scatter_call(self, dim, index, src, value, reduce)
+    return apply(op, (self, *rest), attrs)  # type: ignore[no-any-return]
 
 
 @composite(function=False)
@@ -72,11 +72,11 @@ def _fill_call(
     return REGISTRY["index_fill_value"], (index,), {"dim": dim, "value": value}
 
 
-@composite()
-def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """`input` with a number or 0-d tensor in the slices that `index` names along `dim`."""
-    op, rest, attrs = _fill_call(input, dim, index, value)
-    return apply(op, (input, *rest), attrs)  # type: ignore[no-any-return]
+@composite(out=True)
+def index_fill(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """`self` with a number or 0-d tensor in the slices that `index` names along `dim`."""
+    op, rest, attrs = _fill_call(self, dim, index, value)
+    return apply(op, (self, *rest), attrs)  # type: ignore[no-any-return]
 
 
 @composite(function=False)
@@ -86,11 +86,11 @@ def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     return apply_inplace(op, self, rest, attrs)
 
 
-@composite()
-def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+@composite(out=True)
+def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """The elements that `indices` names along `dim`, the other dimensions broadcast.
 
-    Without `dim`, of the flattened input.  Negative indices count from the end.
+    Without `dim`, of the flattened tensor.  Negative indices count from the end.
 
     Raises:
         RuntimeError: `indices` is not int64, or has another number of dimensions.
@@ -102,55 +102,50 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
         )
     if dim is None:
         flat = indices.reshape(-1)  # type: ignore[attr-defined]
-        return _take_along(input.reshape(-1), flat, 0)  # type: ignore[attr-defined]
-    ndim = input._array.ndim
+        return _take_along(self.reshape(-1), flat, 0)  # type: ignore[attr-defined]
+    ndim = self._array.ndim
     if indices._array.ndim != ndim:
         raise RuntimeError(
             "torch.take_along_dim(): input and indices should have the same number of dimensions, "
             f"but got {ndim} dimensions for input, and {indices._array.ndim} dimensions for indices"
         )
     d = wrap_dim(dim, ndim)
-    here, there = list(input._array.shape), list(indices._array.shape)
+    here, there = list(self._array.shape), list(indices._array.shape)
     shape = np.broadcast_shapes(_without(here, d), _without(there, d))
-    input = input.expand(*shape[:d], here[d], *shape[d:])  # type: ignore[attr-defined]
+    self = self.expand(*shape[:d], here[d], *shape[d:])  # type: ignore[attr-defined]
     indices = indices.expand(*shape[:d], there[d], *shape[d:])  # type: ignore[attr-defined]
-    return _take_along(input, indices, d)
+    return _take_along(self, indices, d)
 
 
 def _without(shape: list[int], d: int) -> tuple[int, ...]:
     return (*shape[:d], *shape[d + 1 :])
 
 
-def _take_along(input: Tensor, indices: Tensor, d: int) -> Tensor:
-    array, n = indices._array, input._array.shape[d]
+def _take_along(self: Tensor, indices: Tensor, d: int) -> Tensor:
+    array, n = indices._array, self._array.shape[d]
     if array.size and array.min() < 0:
         indices = Tensor._from_array(np.where(array < 0, array + n, array))
     attrs = {"dim": d, "sparse_grad": False}
-    return apply(REGISTRY["gather"], (input, indices), attrs)  # type: ignore[no-any-return]
+    return apply(REGISTRY["gather"], (self, indices), attrs)  # type: ignore[no-any-return]
 
 
 # -- where a tensor is not zero
 
 
-@composite()
-def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
+@composite(out=True)
+def nonzero(self: Tensor, *, as_tuple: bool = False) -> Any:
     """The indices of the elements that are not zero.
 
     Returns:
         An int64 tensor of one row for each element and one column for each dimension; with
-        `as_tuple` a tuple of one vector for each dimension, which can index the input (a 0-d
-        input counts as a vector of one).
+        `as_tuple` a tuple of one vector for each dimension, which can index the tensor (a 0-d
+        tensor counts as a vector of one).
     """
-    array = input._array
-    if as_tuple:
-        found = np.nonzero(array if array.ndim else array.reshape(1))
-        return tuple(Tensor._from_array(np.ascontiguousarray(f)) for f in found)
-    made = Tensor._from_array(_places(array))
-    if out is None:
-        return made
-    from clew.publish import write_out
-
-    return write_out(out, made)
+    array = self._array
+    if not as_tuple:
+        return Tensor._from_array(_places(array))
+    found = np.nonzero(array if array.ndim else array.reshape(1))
+    return tuple(Tensor._from_array(np.ascontiguousarray(f)) for f in found)
 
 
 def _places(array: np.ndarray) -> np.ndarray:
@@ -161,9 +156,9 @@ def _places(array: np.ndarray) -> np.ndarray:
 
 
 @composite()
-def argwhere(input: Tensor) -> Tensor:
+def argwhere(self: Tensor) -> Tensor:
     """`nonzero` as one tensor."""
-    return Tensor._from_array(_places(input._array))  # type: ignore[no-any-return]
+    return Tensor._from_array(_places(self._array))  # type: ignore[no-any-return]
 
 
 def _triangle(name: str, indices: Any, doc: str) -> Any:

@@ -6,8 +6,8 @@ Importing this package fills the registry.
 from clew.ops import activation as activation
 from clew.ops import choose as choose
 from clew.ops import compare as compare
-from clew.ops import cumulative as cumulative
 from clew.ops import conv as conv
+from clew.ops import cumulative as cumulative
 from clew.ops import elementwise as elementwise
 from clew.ops import index as index
 from clew.ops import join as join

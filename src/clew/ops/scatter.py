@@ -54,7 +54,7 @@ def _(F: Any, grad: Any, index: Any, *, dim: int) -> Any:
 
 
 @op("scatter_value(self, index; dim, value)", order="self, dim, index, value", publish=(),
-    inplace=True, node="ScatterBackward1", jvp="linear")  # fmt: skip
+    inplace=True, label="scatter", node="ScatterBackward1", jvp="linear")  # fmt: skip
 def scatter_value(x: Any, index: Any, *, dim: int, value: Any) -> Any:
     """`self` with a number where `index` points along `dim`."""
     return kernel.scatter(x, wrap_dim(dim, x.ndim), index, value)
@@ -65,7 +65,7 @@ def _(F: Any, grad: Any, index: Any, *, dim: int) -> Any:
     return F.scatter_value(grad, dim, index, 0)
 
 
-@op("scatter_combine(self, index, src; dim, reduce)", publish=(), inplace=True,
+@op("scatter_combine(self, index, src; dim, reduce)", publish=(), inplace=True, label="scatter",
     node="torch::autograd::NotImplemented")  # fmt: skip
 def scatter_combine(x: Any, index: Any, src: Any, *, dim: int, reduce: str) -> Any:
     """`self` with `src` (a tensor or a number) added or multiplied in where `index` points."""

@@ -57,7 +57,15 @@ from .continuous import (
     randn,
     uniform_,
 )
-from .discrete import bernoulli_, dropout_noise, geometric_, poisson, randint, random_
+from .discrete import (
+    bernoulli_,
+    dropout_noise,
+    dropout_scale,
+    geometric_,
+    poisson,
+    randint,
+    random_,
+)
 from .generator import Generator, default_generator, initial_seed, manual_seed, seed
 from .selection import multinomial, randperm
 from .target import dense_like
@@ -69,6 +77,7 @@ __all__ = [
     "default_generator",
     "dense_like",
     "dropout_noise",
+    "dropout_scale",
     "exponential_",
     "geometric_",
     "initial_seed",

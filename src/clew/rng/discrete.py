@@ -236,9 +236,14 @@ def dropout_noise(like: np.ndarray, p: float, generator: Generator | None = None
         noise[...] = 1 - p
         return noise
     bernoulli_(noise, 1 - p, generator)
-    wide: Any = np.float64 if noise.dtype == np.float64 else np.float32
-    noise *= (wide(1) / wide(1 - p)).astype(noise.dtype)
+    noise *= dropout_scale(p, noise.dtype)
     return noise
+
+
+def dropout_scale(p: float, dtype: np.dtype) -> Any:
+    """What dropout multiplies the elements by that it keeps, a number of type `dtype`."""
+    wide: Any = np.float64 if dtype == np.float64 else np.float32
+    return (wide(1) / wide(1 - p)).astype(dtype)
 
 
 def geometric_(out: np.ndarray, p: float, generator: Generator | None = None) -> np.ndarray:

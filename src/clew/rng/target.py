@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..dtypes import bfloat16, scalar_name
 from .generator import Generator, default_generator
@@ -82,8 +83,17 @@ def require_floating(kernel: str, dtype: np.dtype) -> None:
 
 
 def pick(generator: Generator | None) -> Generator:
-    """`generator`, or the default one for None."""
-    return default_generator if generator is None else generator
+    """`generator`, or the default one for None.
+
+    Raises TypeError if it is no generator.
+    """
+    if generator is None:
+        return default_generator
+    if not isinstance(generator, Generator):
+        raise TypeError(
+            "argument 'generator' must be torch.Generator, not " + type(generator).__name__
+        )
+    return generator
 
 
 def visiting_axes(array: np.ndarray) -> tuple[int, ...]:
@@ -109,15 +119,16 @@ def visiting_axes(array: np.ndarray) -> tuple[int, ...]:
     return tuple(reversed(fastest_first))
 
 
-def dense_like(array: np.ndarray) -> np.ndarray:
+def dense_like(array: np.ndarray, dtype: DTypeLike | None = None) -> np.ndarray:
     """An uninitialised array of the same shape and dtype, without gaps, its axes nested alike.
 
     This is the memory layout of `torch.empty_like`; NumPy's own differs for broadcast arrays.
     """
+    dtype = array.dtype if dtype is None else dtype
     if array.flags.c_contiguous:
-        return np.empty(array.shape, array.dtype)
+        return np.empty(array.shape, dtype)
     axes = visiting_axes(array)
-    dense = np.empty([array.shape[axis] for axis in axes], array.dtype)
+    dense = np.empty([array.shape[axis] for axis in axes], dtype)
     return dense.transpose(np.argsort(axes))
 
 
