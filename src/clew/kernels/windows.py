@@ -76,7 +76,7 @@ class Windows(NamedTuple):
     @property
     def trivial(self) -> bool:
         """Whether each window is one input element and nothing moves: im2col copies nothing."""
-        return self.out == self.size and all(k == 1 for k in self.kernel)
+        return self.out == self.size and all(k == 1 for k in self.kernel) and not any(self.padding)
 
     @property
     def mirrored(self) -> "Windows | None":
