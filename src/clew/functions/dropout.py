@@ -61,7 +61,7 @@ def _plain(self: Tensor, p: float, train: bool, features: bool, inplace: bool) -
     scale = 1.0 if p == 1 else float(rng.dropout_scale(p, dtype))
     if inplace:
         return apply_inplace(_DROPOUT, self, (mask,), {"scale": scale})
-    return apply(_DROPOUT, (self, mask), {"scale": scale})  # type: ignore[no-any-return]
+    return apply(_DROPOUT, (self, mask), {"scale": scale})
 
 
 def _alpha(self: Tensor, p: float, train: bool, features: bool, inplace: bool) -> Tensor:
@@ -74,15 +74,15 @@ def _alpha(self: Tensor, p: float, train: bool, features: bool, inplace: bool) -
     factor = Tensor._from_array(kept * a)
     if inplace:
         return apply_inplace(_ADD, apply_inplace(_MUL, self, (factor,)), (shift,))
-    return apply(_ADD, (apply(_MUL, (self, factor)), shift))  # type: ignore[no-any-return]
+    return apply(_ADD, (apply(_MUL, (self, factor)), shift))
 
 
 def _publish(name: str, function: Any, features: bool, doc: str) -> None:
     def dropout(self: Tensor, p: float, train: bool) -> Tensor:
-        return function(self, p, train, features, False)  # type: ignore[no-any-return]
+        return function(self, p, train, features, False)
 
     def dropout_(self: Tensor, p: float, train: bool) -> Tensor:
-        return function(self, p, train, features, True)  # type: ignore[no-any-return]
+        return function(self, p, train, features, True)
 
     for f, public, text in ((dropout, name, doc), (dropout_, name + "_", f"`{name}` in place.")):
         f.__name__ = f.__qualname__ = public

@@ -46,7 +46,7 @@ def scatter(
         RuntimeError: shapes or types that do not fit, or an index that is out of bounds.
     """
     op, rest, attrs = _scatter_call(self, dim, index, src, value, reduce)
-    return apply(op, (self, *rest), attrs)  # type: ignore[no-any-return]
+    return apply(op, (self, *rest), attrs)
 
 
 @composite(function=False)
@@ -76,7 +76,7 @@ def _fill_call(
 def index_fill(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """`self` with a number or 0-d tensor in the slices that `index` names along `dim`."""
     op, rest, attrs = _fill_call(self, dim, index, value)
-    return apply(op, (self, *rest), attrs)  # type: ignore[no-any-return]
+    return apply(op, (self, *rest), attrs)
 
 
 @composite(function=False)
@@ -126,7 +126,7 @@ def _take_along(self: Tensor, indices: Tensor, d: int) -> Tensor:
     if array.size and array.min() < 0:
         indices = Tensor._from_array(np.where(array < 0, array + n, array))
     attrs = {"dim": d, "sparse_grad": False}
-    return apply(REGISTRY["gather"], (self, indices), attrs)  # type: ignore[no-any-return]
+    return apply(REGISTRY["gather"], (self, indices), attrs)
 
 
 # -- where a tensor is not zero
@@ -158,7 +158,7 @@ def _places(array: np.ndarray) -> np.ndarray:
 @composite()
 def argwhere(self: Tensor) -> Tensor:
     """`nonzero` as one tensor."""
-    return Tensor._from_array(_places(self._array))  # type: ignore[no-any-return]
+    return Tensor._from_array(_places(self._array))
 
 
 def _triangle(name: str, indices: Any, doc: str) -> Any:

@@ -37,15 +37,15 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
     if kind is slice:
         return _slice(self, 0, index, skip_full=False)
     if index is None:
-        return apply(_UNSQUEEZE, (self,), {"dim": 0})  # type: ignore[no-any-return]
+        return apply(_UNSQUEEZE, (self,), {"dim": 0})
     if index is Ellipsis:
-        return apply(_ALIAS, (self,))  # type: ignore[no-any-return]
+        return apply(_ALIAS, (self,))
     if kind is not bool and isinstance(index, np.integer):
         return _select(self, 0, int(index), 0)
     view, indices = _apply_basic(self, _as_tuple(index))
     if indices:
-        return apply(_INDEX, (view, *indices))  # type: ignore[no-any-return]
-    return apply(_ALIAS, (self,)) if view is self else view  # type: ignore[no-any-return]
+        return apply(_INDEX, (view, *indices))
+    return apply(_ALIAS, (self,)) if view is self else view
 
 
 @composite(function=False)
@@ -79,7 +79,7 @@ def __delitem__(self: Tensor, index: Any) -> None:
 
 def _as_tuple(index: Any) -> tuple[Any, ...]:
     if index.__class__ is tuple:
-        return index  # type: ignore[no-any-return]
+        return index
     if isinstance(index, tuple):
         return tuple(index)
     if isinstance(index, list) and _means_tuple(index):
@@ -189,12 +189,12 @@ def _tensor_of(sequence: Any) -> Tensor:
     array = array_of(sequence, None)
     if array.dtype not in MASKS:
         array = array.astype(np.int64)
-    return Tensor._from_array(array)  # type: ignore[no-any-return]
+    return Tensor._from_array(array)
 
 
 def _bool_index(value: bool) -> Tensor:
     """The index for a dimension of size one: take it, or take nothing."""
-    return Tensor._from_array(np.zeros(1 if value else 0, np.int64))  # type: ignore[no-any-return]
+    return Tensor._from_array(np.zeros(1 if value else 0, np.int64))
 
 
 def _select(self: Tensor, dim: int, index: int, position: int) -> Tensor:
@@ -209,7 +209,7 @@ def _select(self: Tensor, dim: int, index: int, position: int) -> Tensor:
         if not -(2**63) <= index < 2**63:
             raise ValueError("Overflow when unpacking long long")
         raise IndexError(f"index {index} is out of bounds for dimension {position} with size {n}")
-    return apply(_SELECT, (self,), {"dim": dim, "index": index})  # type: ignore[no-any-return]
+    return apply(_SELECT, (self,), {"dim": dim, "index": index})
 
 
 def _slice(self: Tensor, dim: int, part: slice, *, skip_full: bool) -> Tensor:
@@ -224,7 +224,7 @@ def _slice(self: Tensor, dim: int, part: slice, *, skip_full: bool) -> Tensor:
     if skip_full and start == 0 and step == 1 and end >= self._array.shape[dim]:
         return self
     attrs = {"dim": dim, "start": start, "end": end, "step": step}
-    return apply(_SLICE, (self,), attrs)  # type: ignore[no-any-return]
+    return apply(_SLICE, (self,), attrs)
 
 
 def _bound(value: Any) -> int:

@@ -20,7 +20,7 @@ from clew.tensor import Tensor
 
 def _get_state(self: rng.Generator) -> Tensor:
     """The state, a uint8 tensor of the bytes that PyTorch's generator has."""
-    return Tensor._from_array(self.state_array())  # type: ignore[no-any-return]
+    return Tensor._from_array(self.state_array())
 
 
 def _set_state(self: rng.Generator, new_state: Tensor) -> None:
@@ -115,7 +115,7 @@ def _new(
             f"({dtypes.scalar_name(out._array.dtype)})"
         )
     made = Tensor._from_array(sample(np.empty(shape, dtype.numpy)))
-    return write_out(out, made)  # type: ignore[no-any-return]
+    return write_out(out, made)
 
 
 def _floating(name: str, fill: Callable[..., np.ndarray], what: str) -> Any:
@@ -198,7 +198,7 @@ def randperm(
     kind = dtype or (dtypes.int64 if out is None else out.dtype)
     require_cpu(device)
     made = make(rng.randperm(int(n), kind.numpy, generator), None, None, requires_grad)
-    return made if out is None else write_out(out, made)  # type: ignore[no-any-return]
+    return made if out is None else write_out(out, made)
 
 
 def _like(
@@ -273,7 +273,7 @@ def normal(
             made = apply(REGISTRY["normal_each"], (mean, std), {"generator": generator})
         except ValueError:
             raise RuntimeError(_mismatch(mean._array.shape, std._array.shape)) from None
-        return made if out is None else write_out(out, made)  # type: ignore[no-any-return]
+        return made if out is None else write_out(out, made)
     if size is None:
         raise TypeError(
             "normal() received an invalid combination of arguments - got "
@@ -303,9 +303,9 @@ def _mismatch(first: tuple[int, ...], second: tuple[int, ...]) -> str:
 def bernoulli(self: Tensor, p: float | None = None, *, generator: Any = None) -> Tensor:
     """Ones, each with the probability in its place (or all with `p`), else zeros."""
     if p is None:
-        return apply(REGISTRY["bernoulli"], (self,), {"generator": generator})  # type: ignore[no-any-return]
+        return apply(REGISTRY["bernoulli"], (self,), {"generator": generator})
     attrs = {"p": p, "generator": generator}
-    return apply(REGISTRY["bernoulli_number"], (self,), attrs)  # type: ignore[no-any-return]
+    return apply(REGISTRY["bernoulli_number"], (self,), attrs)
 
 
 @composite(function=False)
@@ -329,7 +329,7 @@ def multinomial(
             categories without replacement.
     """
     array = rng.multinomial(self._array, int(num_samples), replacement, generator)
-    return Tensor._from_array(np.ascontiguousarray(array))  # type: ignore[no-any-return]
+    return Tensor._from_array(np.ascontiguousarray(array))
 
 
 @composite(function=False)

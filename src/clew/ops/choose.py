@@ -89,14 +89,14 @@ def _filling(x: Any, mask: Any, value: Any) -> Any:
             f"masked_fill_ only supports boolean masks, but got mask with dtype "
             f"{of_numpy(mask.dtype)!r}"
         )
-    if not isinstance(value, np.ndarray):
-        return np.asarray(checked_number(value, x.dtype), x.dtype)
-    if value.ndim:
-        raise RuntimeError(
-            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
-            f"{value.ndim} dimension(s)."
-        )
-    return value.astype(x.dtype)
+    if isinstance(value, np.ndarray):
+        if value.ndim:
+            raise RuntimeError(
+                "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                f"{value.ndim} dimension(s)."
+            )
+        value = value.item()
+    return np.asarray(checked_number(value, x.dtype), x.dtype)
 
 
 def _write_filling(x: Any, mask: Any, value: Any) -> None:
