@@ -185,6 +185,7 @@ BAD_CONVS = {
     "dilation": ((2, 4, 8, 8), (4, 4, 3, 3), None, (1, 1), (0, 0), (0, 1), 1),
     "groups": ((2, 4, 8, 8), (4, 4, 3, 3), None, (1, 1), (0, 0), (1, 1), 0),
     "bias": ((2, 4, 8, 8), (4, 4, 3, 3), (5,), (1, 1), (0, 0), (1, 1), 1),
+    "no pixels": ((2, 4, 0, 8), (4, 4, 3, 3), None, (1, 1), (2, 2), (1, 1), 1),
     "dimensions": ((2, 4, 8), (4, 4, 3, 3), None, (1, 1), (0, 0), (1, 1), 1),
 }
 
@@ -205,10 +206,18 @@ def test_errors_are_pytorchs(name):
     assert message(conv_forward, x, w, bias, *options) == theirs
 
 
+def test_a_kernel_must_have_a_size():
+    x, w, options = np.zeros((2, 4, 8, 8)), np.zeros((4, 4, 0, 3)), ((1, 1), (0, 0), (1, 1))
+    tensors = torch.from_numpy(x), torch.from_numpy(w), None
+    theirs = message(torch.convolution, *tensors, *options, False, (0, 0), 1)
+    assert message(conv_forward, x, w, None, *options, 1) == theirs
+
+
 BAD_TRANSPOSED = {
     "channels": ((2, 4, 8, 8), (5, 4, 3, 3), None, (1, 1), (0, 0), (0, 0), (1, 1), 1),
     "output padding": ((2, 4, 8, 8), (4, 5, 3, 3), None, (1, 1), (0, 0), (1, 1), (1, 1), 1),
     "negative": ((2, 4, 8, 8), (4, 5, 3, 3), None, (1, 1), (0, 0), (-1, 0), (1, 1), 1),
+    "no pixels": ((2, 4, 0, 8), (4, 5, 3, 3), None, (1, 1), (0, 0), (0, 0), (1, 1), 1),
     "bias": ((2, 4, 8, 8), (4, 5, 3, 3), (4,), (1, 1), (0, 0), (0, 0), (1, 1), 1),
 }
 

@@ -31,6 +31,7 @@ def check_conv(
             f"Calculated padded input size per channel: ({_by(size)}). Kernel size: "
             f"({_by(kernel)}). Kernel size can't be greater than actual input size"
         )
+    _check_not_empty(x_shape, w_shape)
 
 
 def check_conv_transpose(
@@ -54,6 +55,7 @@ def check_conv_transpose(
             f"to have {w_shape[0]} channels, but got {x_shape[1]} channels instead"
         )
     _check_bias(w_shape, bias, w_shape[1] * groups, "transposed=1, ")
+    _check_not_empty(x_shape, w_shape)
     if any(p >= max(s, d) for p, s, d in zip(output_padding, stride, dilation)):
         raise RuntimeError(
             "output padding must be smaller than either stride or dilation, but got "
@@ -114,6 +116,19 @@ def _check_weight(x_shape: Ints, w_shape: Ints, groups: int) -> None:
             f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, "
             f"but got weight of size [{list(w_shape)}] instead"
         )
+
+
+def _check_not_empty(x_shape: Ints, w_shape: Ints) -> None:
+    if 0 in x_shape[2:] and 0 not in x_shape[:2]:
+        raise RuntimeError(
+            "Only zero batch or zero channel inputs are supported, but got input shape: "
+            f"{list(x_shape)}"
+        )
+    if 0 in w_shape[2:]:
+        kernel = w_shape[2:] if len(w_shape) > 3 else (1, w_shape[2])
+        names = ("depth", "height", "width")[-len(kernel) :]
+        sizes = " ".join(f"kernel_{name}: {n}" for name, n in zip(names, kernel))
+        raise RuntimeError(f"kernel size should be greater than zero, but got {sizes}")
 
 
 def _check_bias(w_shape: Ints, bias: NDArray | None, expected: int, kind: str = "") -> None:
