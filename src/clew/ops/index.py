@@ -11,6 +11,7 @@ import numpy as np
 from clew.dtypes import scalar_name
 from clew.kernels.scatter import add_at
 from clew.op import op
+from clew.ops.layout import in_order_of
 from clew.ops.scalars import checked_number
 
 INTEGERS = frozenset(map(np.dtype, (np.int64, np.int32)))
@@ -107,7 +108,7 @@ def index(x: Any, *indices: Any) -> Any:
     """The elements that integer arrays and masks name, None standing for a whole dimension."""
     key = as_key(x.shape, indices)
     try:
-        return _read(x, key)
+        return in_order_of(_read(x, key), x, key)
     except IndexError:
         raise explain(x.shape, key) from None
 

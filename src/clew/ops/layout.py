@@ -1,0 +1,92 @@
+"""How the result of an index lies in memory: as PyTorch's would.
+
+PyTorch orders the dimensions of a result by the strides of what it is read from: here the indexed
+tensor, in which the indexed dimensions say nothing (stride 0), then the index tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from clew.storage import contiguous_strides
+
+Ints = tuple[int, ...]
+
+
+def in_order_of(result: np.ndarray, x: np.ndarray, key: tuple[Any, ...]) -> np.ndarray:
+    """`result`, which is ``x[key]``, laid out as PyTorch lays it out."""
+    axes: Ints = tuple(range(result.ndim))
+    if not all(k.flags.c_contiguous for k in (x, *key) if not isinstance(k, slice)):
+        axes = slowest_first(result.shape, _operands(result.shape, x, key))
+    shape = tuple(result.shape[axis] for axis in axes)
+    steps = contiguous_strides(shape)
+    if all(result.strides[a] == s * result.itemsize for a, s in zip(axes, steps)):
+        return result
+    dense = np.empty(shape, result.dtype)
+    dense[...] = result.transpose(axes)
+    return dense.transpose(np.argsort(axes))
+
+
+def slowest_first(shape: Ints, operands: Sequence[Ints]) -> Ints:
+    """The axes of a result from slowest to fastest, from the strides of each operand in them.
+
+    An insertion sort, as PyTorch's, because the comparison is not transitive: operands that have
+    stride 0 in one of two axes have no say about them, the first of the others decides.
+    """
+    order = list(reversed(range(len(shape))))
+    for start in range(1, len(order)):
+        moving = start
+        for place in range(start - 1, -1, -1):
+            verdict = _faster(shape, operands, order[moving], order[place])
+            if verdict < 0:
+                break
+            if verdict > 0:
+                order[place], order[moving] = order[moving], order[place]
+                moving = place
+    return tuple(reversed(order))
+
+
+def _faster(shape: Ints, operands: Sequence[Ints], axis: int, other: int) -> int:
+    """1 if `axis` should be nearer to the fast end than `other`, -1 if not, 0 if nobody cares."""
+    for strides in operands:
+        mine, theirs = strides[axis], strides[other]
+        if mine == 0 or theirs == 0:
+            continue
+        if mine != theirs:
+            return 1 if mine < theirs else -1
+        if shape[other] > shape[axis]:
+            return 1
+    return 0
+
+
+def _operands(shape: Ints, x: np.ndarray, key: tuple[Any, ...]) -> list[Ints]:
+    """The strides of `x` and of the indices in the axes of ``x[key]``, whose shape is `shape`."""
+    arrays: list[tuple[int, np.ndarray]] = []
+    dim = 0
+    for k in key:
+        if isinstance(k, slice):
+            dim += 1
+            continue
+        parts = np.nonzero(k) if k.dtype == np.bool_ else (k,)
+        arrays += [(dim + i, np.ascontiguousarray(p) if len(parts) > 1 else p)
+                   for i, p in enumerate(parts)]  # fmt: skip
+        dim += len(parts)
+    indexed = [d for d, _ in arrays]
+    kept = [d for d in range(x.ndim) if d not in indexed]
+    together = indexed == list(range(indexed[0], indexed[-1] + 1))
+    before = indexed[0] if together else 0
+    width = len(shape) - len(kept)
+    strides = [x.strides[d] for d in kept]
+    operands = [(*strides[:before], *(0,) * width, *strides[before:])]
+    inside = shape[before : before + width]
+    for _, array in arrays:
+        own = np.broadcast_to(array, inside).strides
+        # Dimensions of size one around it have the strides that a view would give them.
+        first, last = (own[0] * inside[0], own[-1]) if own else (8, 8)
+        around = (*(first,) * before, *own, *(last,) * (len(kept) - before))
+        wide = (*(1,) * before, *inside, *(1,) * (len(kept) - before))
+        operands.append(tuple(s if m == n else 0 for s, m, n in zip(around, wide, shape)))
+    return operands
