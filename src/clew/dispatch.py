@@ -84,9 +84,12 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
 def _many(
     op: Op, inputs: Sequence[Any], attrs: dict[str, Any], mask: int, results: tuple[Any, ...]
 ) -> tuple[Tensor, ...]:
-    """The rest of `apply` for an op of several outputs."""
-    outs = []
+    """The rest of `apply` for an op of several outputs; None is one that was not asked for."""
+    outs: list[Any] = []
     for result in results:
+        if result is None:
+            outs.append(None)
+            continue
         out = _new(Tensor)
         out._array = result if result.__class__ is np.ndarray else np.asarray(result)
         out._grad = out._meta = out._edge = None
@@ -101,16 +104,18 @@ def _many(
         outs.append(out)
     node = None
     if mask and state.grad_enabled and op.rules:
-        metas = tuple([(out._array.shape, out._array.dtype) for out in outs])
+        metas = tuple([None if o is None else (o._array.shape, o._array.dtype) for o in outs])
         node = _record(op, inputs, attrs, mask, outs, metas)
         if node is not None:
             for nr, out in enumerate(outs):
-                if nr not in op.no_grad_outputs and out._array.dtype.kind in "fcV":
+                if out is None or nr in op.no_grad_outputs:
+                    continue
+                if out._array.dtype.kind in "fcV":
                     out._edge = (node, nr)
                     out._requires_grad = True
     if observers:
         for observer in observers:
-            observer.on_op(op, tuple(inputs), tuple(outs), node)
+            observer.on_op(op, tuple(inputs), tuple(o for o in outs if o is not None), node)
     return tuple(outs)
 
 

@@ -11,6 +11,7 @@ from clew.functions import index as index
 from clew.functions import indexing as indexing
 from clew.functions import join as join
 from clew.functions import linalg as linalg
+from clew.functions import norm as norm
 from clew.functions import order as order
 from clew.functions import random as random
 from clew.functions import reduce as reduce

@@ -3,8 +3,6 @@
 Layer 5: imports tensors, published functions and ops; knows no modules.
 """
 
-# ruff: noqa: F401
-
 from clew.functions.conv import (
     conv1d,
     conv2d,
@@ -61,6 +59,13 @@ from clew.nn.functional.loss import (
     nll_loss,
     poisson_nll_loss,
     smooth_l1_loss,
+)
+from clew.nn.functional.norm import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    rms_norm,
 )
 from clew.nn.functional.softmax import (
     log_softmax,
