@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from clew.kernels import pool
 from clew.kernels.adaptive_pool import (
     adaptive_avg_pool,
     adaptive_avg_pool_backward,
@@ -35,6 +36,7 @@ DILATED = {
 # x, output size
 ADAPTIVE = {
     "to one": ((2, 3, 5, 7), (1, 1)),
+    "to one, large": ((2, 3, 15, 17), (1, 1)),
     "whole windows": ((2, 3, 6, 8), (3, 2)),
     "uneven windows": ((2, 3, 7, 10), (3, 4)),
     "larger output": ((2, 3, 4, 5), (6, 9)),
@@ -93,8 +95,10 @@ def test_max_pool(name):
 
 
 @pytest.mark.parametrize("name", [*POOLS, *DILATED])
+@pytest.mark.parametrize("many", [1, pool.MANY_POSITIONS])
 @pytest.mark.parametrize("values", [[0.0, 1.0], [0.0, 1.0, np.nan], [-np.inf, np.nan], [-np.inf]])
-def test_max_pool_of_ties_nan_and_infinities(name, values):
+def test_max_pool_of_ties_nan_and_infinities(name, values, many, monkeypatch):
+    monkeypatch.setattr(pool, "MANY_POSITIONS", many)
     shape, *arguments = (POOLS | DILATED)[name]
     assert_same_maximum(np.random.default_rng(1).choice(values, shape), arguments)
 
@@ -103,11 +107,18 @@ def test_max_pool_of_integers():
     x = np.random.default_rng(1).integers(-5, 5, (2, 3, 7, 6))
     assert_same_maximum(x, [(3, 3), (2, 1), (1, 1), (1, 1), False])
     lowest = np.full((1, 1, 4, 4), np.iinfo(np.int64).min)
+    assert_same_maximum(lowest, [(6, 6), (6, 6), (3, 3), (1, 1), False])
     assert_same_maximum(lowest, [(3, 3), (2, 2), (1, 1), (1, 1), False])
 
 
 def test_max_pool_with_more_positions_than_a_byte_counts():
     assert_same_maximum(randn((1, 2, 20, 20)), [(17, 18), (1, 1), (2, 3), (1, 1), False])
+
+
+def test_max_pool_of_the_whole_plane():
+    x = randn((2, 3, 40, 30))
+    x[0, 0, 7, [3, 9]] = np.nan
+    assert_same_maximum(x, [(40, 30), (40, 30), (0, 0), (1, 1), False])
 
 
 def test_max_pool_of_bool_is_refused():

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .half import narrow, widen
-from .pool import running_maximum
+from .pool import max_pool, running_maximum
 from .windows import Index, Ints
 
 
@@ -49,6 +49,9 @@ def adaptive_max_pool(x: NDArray, out: Ints) -> tuple[NDArray, NDArray]:
     size, lead = x.shape[x.ndim - len(out) :], x.shape[: x.ndim - len(out)]
     if 0 in lead or 0 in out:
         return np.zeros((*lead, *out), x.dtype), np.zeros((*lead, *out), np.int64)
+    if all(n % o == 0 for n, o in zip(size, out)):
+        kernel = tuple(n // o for n, o in zip(size, out))
+        return max_pool(x, kernel, kernel, (0,) * len(out), (1,) * len(out), ceil_mode=False)
     edges = [_edges(n, o) for n, o in zip(size, out)]
     longest = [int((end - start).max()) for start, end in edges]
     planes = widen(x).reshape(prod(lead), *size)

@@ -15,7 +15,11 @@ from numpy.typing import NDArray
 from ..dtypes import scalar_name
 from .half import narrow, widen
 from .pool_shapes import pool_windows
-from .windows import Ints, Windows, pad_first
+from .windows import Ints, Windows, pad_first, view_first
+
+# From this many positions on, windows that do not overlap are copied apart and searched one by
+# one; otherwise the positions are gone through, for all windows at once (measured).
+MANY_POSITIONS = 32
 
 
 def max_pool(
@@ -31,11 +35,15 @@ def max_pool(
     planes = widen(x).reshape(1, prod(lead), *windows.size)
     padded = pad_first(planes, windows, _lowest(x.dtype))[0]
     first, corner, shift = _numbering(windows)
-    values, place = running_maximum(
-        (padded[(..., *inputs)] for _, inputs in windows.positions()),
-        prod(kernel),
-        np.broadcast_to(first, (len(padded), *windows.out)),
-    )
+    if prod(kernel) >= MANY_POSITIONS and all(s >= k for s, k in zip(stride, kernel)):
+        values, place = maximum_of_rows(_window_rows(padded, windows))
+        place = np.where(values == _lowest(x.dtype), first, place)
+    else:
+        values, place = running_maximum(
+            (padded[(..., *inputs)] for _, inputs in windows.positions()),
+            prod(kernel),
+            np.broadcast_to(first, (len(padded), *windows.out)),
+        )
     shape = (*lead, *windows.out)
     indices = (corner + shift[place]).reshape(shape)
     return narrow(values.reshape(shape), x.dtype), indices
@@ -82,6 +90,24 @@ def running_maximum(
         np.multiply(larger, number, out=numbered, dtype=number_dtype)
         np.maximum(place, numbered, out=place)
     return values, place
+
+
+def maximum_of_rows(rows: NDArray) -> tuple[NDArray, NDArray]:
+    """Maximum of each row of (..., K), and its place in the row: what `running_maximum` gives."""
+    place = rows.argmax(axis=-1)
+    values = np.take_along_axis(rows, place[..., None], axis=-1)[..., 0]
+    if rows.dtype.kind == "f" and np.isnan(values).any():
+        last_nan = rows.shape[-1] - 1 - np.isnan(rows[..., ::-1]).argmax(axis=-1)
+        place = np.where(np.isnan(values), last_nan, place)
+    return values, place
+
+
+def _window_rows(padded: NDArray, windows: Windows) -> NDArray:
+    """Each window of the planes (planes, *padded) as a row: (planes, *out, K)."""
+    view = view_first(padded[None], windows)[0]
+    dims = len(windows.kernel)
+    outwards = (0, *range(dims + 1, 2 * dims + 1), *range(1, dims + 1))
+    return view.transpose(outwards).reshape(len(padded), *windows.out, prod(windows.kernel))
 
 
 @lru_cache(maxsize=256)
