@@ -184,9 +184,13 @@ def _suffixes(tensor: Any) -> list[str]:
         tensor._array.size == 0 and dtype is not dtypes.get_default_dtype()
     ):
         suffixes.append(f"dtype={dtype!r}")
-    node = tensor.grad_fn
+    try:
+        node = tensor.grad_fn
+    except RuntimeError:  # a view that may not have been written to
+        suffixes.append("grad_fn=<Invalid>")
+        return suffixes
     if node is not None:
-        suffixes.append(f"grad_fn=<{node.name()}>")
+        suffixes.append(f"grad_fn=<{type(node).__name__}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
     return suffixes

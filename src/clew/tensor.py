@@ -6,6 +6,8 @@ declarations (``install.py``), everything else that is written by hand stands in
 
 from __future__ import annotations
 
+import weakref
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -68,20 +70,24 @@ class Tensor:
         return t
 
     def _alias(self, edge: tuple[Any, int] | None = None) -> Any:
-        """Another tensor on the same memory and version, with the given place in the graph."""
+        """Another tensor on the same memory and version, made by the node of `edge`."""
         t = _new(Tensor)
         t._array = self._array
         t._counter = self._counter
         t._grad = None
         t._meta = None
-        if edge is None or edge[0] is None:
-            t._edge = None
-            t._requires_grad = False
-        elif edge[0].seq == FIRST:  # a leaf: share its accumulator
-            return edge[0].variable
-        else:
-            t._edge = edge
+        t._edge = edge
+        t._requires_grad = edge is not None
+        return t
+
+    def _placed(self, edge: tuple[Any, int]) -> Any:
+        """The same memory with a version of its own, at a place in the graph that is known."""
+        node = edge[0]
+        t = self._alias(None if node is None or node.seq == FIRST else edge)
+        t._counter = VersionCounter()
+        if node is not None and node.seq == FIRST:
             t._requires_grad = True
+            t._ensure_meta().accumulator = weakref.ref(node)
         return t
 
     def _ensure_meta(self) -> TensorMeta:
@@ -119,6 +125,10 @@ class Tensor:
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         self.requires_grad_(value)
+
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise RuntimeError("requires_grad cannot be deleted: use requires_grad_(False)")
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Start or stop recording operations on this leaf.
@@ -204,10 +214,10 @@ class Tensor:
         if node.seq == FIRST:
             meta = self._ensure_meta()
             if meta.hooks is None:
-                meta.hooks = _hook_table()
+                meta.hooks = OrderedDict()
             return add_hook(meta.hooks, hook)
         tables = node._hooks().tensor
-        return add_hook(tables.setdefault(output_nr, _hook_table()), hook)
+        return add_hook(tables.setdefault(output_nr, OrderedDict()), hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call ``hook(param)`` after a gradient was accumulated into this leaf.
@@ -223,7 +233,7 @@ class Tensor:
             )
         meta = self._ensure_meta()
         if meta.post_accumulate is None:
-            meta.post_accumulate = _hook_table()
+            meta.post_accumulate = OrderedDict()
         return add_hook(meta.post_accumulate, hook)
 
     def detach(self) -> Tensor:
@@ -275,6 +285,10 @@ class Tensor:
                 "dtype"
             )
         self._array = value._array
+
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("a tensor's data cannot be deleted")
 
     @property
     def _version(self) -> int:
@@ -370,8 +384,6 @@ class _Retain:
     __slots__ = ("tensor",)
 
     def __init__(self, tensor: Tensor) -> None:
-        import weakref
-
         self.tensor = weakref.ref(tensor)
 
     def __call__(self, grad: Tensor) -> None:
@@ -382,12 +394,6 @@ class _Retain:
             tensor._grad = grad.clone()
         else:
             tensor._grad = tensor._grad + grad  # type: ignore[operator]
-
-
-def _hook_table() -> Any:
-    from collections import OrderedDict
-
-    return OrderedDict()
 
 
 def _check_grad(tensor: Tensor, grad: Any) -> None:

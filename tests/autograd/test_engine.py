@@ -333,11 +333,32 @@ def test_saved_values_are_released_as_backward_passes():
     assert all(r() is None for r in saved)
 
 
-def test_first_gradient_is_the_array_that_the_rule_made():
+def test_the_first_gradient_is_stored_without_a_copy():
+    made = []
+
+    class Double(clew.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            result = grad * 2
+            made.append(result.data_ptr())
+            return result
+
     a = clew.ones(3, requires_grad=True)
-    y = (a * 2).sum()
-    y.backward()
-    assert a.grad.numpy().flags.owndata
+    Double.apply(a).sum().backward()
+    assert a.grad.data_ptr() == made[0]
+
+
+def test_a_transposed_weight_gets_its_gradient_without_a_copy(monkeypatch):
+    import clew.autograd.algebra as algebra
+
+    monkeypatch.setattr(algebra, "_copied", lambda *_: pytest.fail("the gradient was copied"))
+    w, x = clew.ones(4, 3, requires_grad=True), clew.ones(2, 3)
+    ((x @ w.t()) * 2).sum().backward()
+    assert w.grad.is_contiguous()
 
 
 def test_interrupted_backward_leaves_tensors_usable():

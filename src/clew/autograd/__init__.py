@@ -6,11 +6,12 @@ Layer 4: the public side of the engine.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from clew.autograd import engine
 from clew.autograd.algebra import ARRAY, TENSOR
 from clew.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from clew.autograd.engine import run_backward
@@ -26,6 +27,31 @@ from clew.errors import NoGradientPathError, NonScalarBackwardError
 from clew.tensor import Tensor
 
 Tensors = Tensor | Sequence[Tensor]
+
+
+class _VariableType(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor)
+
+
+class Variable(metaclass=_VariableType):
+    """PyTorch 0.3's name of a tensor that takes part in autograd; today every tensor may."""
+
+    def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:
+        made = Tensor() if data is None else data.detach()
+        return made.requires_grad_() if requires_grad else made
+
+
+class _ExecutionEngine:
+    """What users reach as ``Variable._execution_engine``."""
+
+    @staticmethod
+    def queue_callback(callback: Callable[[], None]) -> None:
+        """Call `callback` when the backward pass that runs now is over."""
+        engine.queue_callback(callback)
+
+
+Tensor._execution_engine = Variable._execution_engine = _ExecutionEngine()  # type: ignore[attr-defined]
 
 
 def backward(
@@ -123,6 +149,12 @@ def grad(
         )
     roots = _as_tuple(outputs)
     wanted = (inputs,) if _is_single(inputs) else tuple(inputs)
+    if not wanted:
+        raise RuntimeError("grad requires non-empty inputs: `inputs` cannot be empty.")
+    if materialize_grads and any(not isinstance(x, Tensor) for x in wanted):
+        raise RuntimeError(
+            "materialize_grads cannot be used when the given input is a GradientEdge"
+        )
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
         return _batched(roots, wanted, grad_outputs, keep, create_graph, allow_unused)
@@ -302,8 +334,6 @@ def __getattr__(name: str) -> Any:
     """Import the parts that few programs need when they are first used."""
     import importlib
 
-    if name == "Variable":
-        return Tensor
     try:
         return importlib.import_module(f"clew.autograd.{name}")
     except ModuleNotFoundError as error:

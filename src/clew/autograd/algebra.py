@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from clew.autograd.saved import PackedTensor, SavedTensor, SavedTuple, modified
+from clew.autograd.saved import PackedTensor, SavedTensor, SavedTuple
 from clew.dispatch import ARRAYS, TENSORS
 from clew.tensor import Tensor
 
@@ -30,12 +30,12 @@ class ArrayAlgebra:
         """What a node has saved, tensors as their arrays."""
         values = []
         for value in saved:
-            if value.__class__ is SavedTensor:
+            if value.__class__ is SavedTensor and value.packed is None:
                 tensor = value.tensor
-                if tensor._counter.value != value.version:
-                    raise modified(value, node)
+                if tensor._counter.value != value.version or tensor._edge is None:
+                    value.check(node)
                 values.append(tensor._array)
-            elif isinstance(value, (PackedTensor, SavedTuple)):
+            elif isinstance(value, (SavedTensor, PackedTensor, SavedTuple)):
                 values.append(value.array(node))
             else:
                 values.append(value)
@@ -69,8 +69,7 @@ class ArrayAlgebra:
             np.add(known._array, grads[0], out=known._array)
             known._counter.bump("gradient accumulation in backward")
             return
-        flags = grads[0].flags
-        if _is_sole(grads, 0) and flags.c_contiguous and flags.writeable:
+        if _is_sole(grads, 0) and _is_plain(grads[0]):
             leaf._grad = Tensor._from_array(grads[0])
         else:
             leaf._grad = Tensor._from_array(_copied(grads[0], leaf._array))
@@ -168,6 +167,11 @@ def _is_sole(holder: list[Any], index: int) -> bool:
         return True
     is_view = holder[index].base.__class__ is np.ndarray
     return is_view and getrefcount(holder[index].base) == _ONE_HOLDER
+
+
+def _is_plain(array: np.ndarray) -> bool:
+    """Whether an array can be written to and its elements lie in order."""
+    return array.flags.c_contiguous and array.flags.writeable
 
 
 def _copied(grad: np.ndarray, like: np.ndarray) -> np.ndarray:

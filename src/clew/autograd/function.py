@@ -10,6 +10,7 @@ Note [Custom Functions]
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -77,6 +78,8 @@ class FunctionNode(Node, FunctionCtx):
         self.dirty_tensors: Sequence[Tensor] = ()
         self.non_differentiable: Sequence[Tensor] = ()
         self.materialize_grads = True
+        self._materialize_non_diff_grads = True
+        self.constant_outputs: frozenset[int] = frozenset()
         self.saved: Any = ()
         self.tensor_arguments: tuple[int, ...] = ()
         self.argument_count = 0
@@ -123,6 +126,8 @@ class FunctionNode(Node, FunctionCtx):
         if grad is not None:
             return algebra.wrap(grad)
         meta = self.metas[index]
+        if index in self.constant_outputs and not self._materialize_non_diff_grads:
+            return None
         if not self.materialize_grads or meta is None:
             return None
         return Tensor._from_array(np.zeros(meta[0], meta[1]))
@@ -243,7 +248,8 @@ class Function(metaclass=_FunctionMeta):
             ctx.edges = tuple(t._gradient_edge() for t in tensors)
         with no_grad():
             if cls.setup_context is not Function.setup_context:
-                output = cls.forward(*args, **kwargs)
+                args = _with_defaults(cls.forward, args, kwargs)
+                output = cls.forward(*args)
                 cls.setup_context(ctx, args, output)
             else:
                 output = cls.forward(ctx, *args, **kwargs)
@@ -256,6 +262,15 @@ class Function(metaclass=_FunctionMeta):
             outs = tuple(w for w in wrapped if isinstance(w, Tensor))
             observer.on_op(cls, tuple(args), outs, ctx if records else None)
         return wrapped if isinstance(output, tuple) else wrapped[0]
+
+
+def _with_defaults(
+    forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, ...]:
+    """All arguments of a forward by position, as `setup_context` gets them."""
+    bound = inspect.signature(forward).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.args
 
 
 def _tensors_to_save(ctx: FunctionNode) -> Sequence[Tensor | None]:
@@ -289,6 +304,7 @@ def _wrap_outputs(
         (o._array.shape, o._array.dtype) if isinstance(o, Tensor) else None for o in outputs
     ]
     ctx.metas = tuple(metas) or ((),)  # type: ignore[assignment]
+    ctx.constant_outputs = frozenset(i for i, o in enumerate(outputs) if id(o) in constant)
     seen: dict[int, Any] = {}
     wrapped = []
     for nr, out in enumerate(outputs):
@@ -371,7 +387,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
             return results
         many = isinstance(results, tuple)
         tensors = [r for r in (results if many else (results,)) if isinstance(r, Tensor)]
-        stopped = iter(_Stop.apply(*[t.detach().requires_grad_() for t in tensors]))
+        stopped = iter(Error.apply(*[t.detach().requires_grad_() for t in tensors]))
         replaced = tuple(
             next(stopped) if isinstance(r, Tensor) else r for r in (results if many else (results,))
         )
@@ -380,7 +396,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-class _Stop(Function):
+class Error(Function):
     """Passes values on and refuses to be differentiated."""
 
     @staticmethod
@@ -392,3 +408,13 @@ class _Stop(Function):
         raise RuntimeError(
             "trying to differentiate twice a function that was marked with @once_differentiable"
         )
+
+
+Error._backward_cls = type("Error", (FunctionNode,), {"_forward_cls": Error})  # type: ignore[attr-defined]
+
+
+class InplaceFunction(Function):
+    """A `Function` that may work in place; kept for programs that derive from it."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace

@@ -27,8 +27,6 @@ def call_tensor_hooks(node: Node, grads: list[Any], algebra: Any) -> None:
         return
     for output_nr, hooks in tables.items():
         for hook in list(hooks.values()):
-            if grads[output_nr] is None:
-                continue
             given = algebra.wrap(grads[output_nr])
             returned = hook(given)
             if returned is None:
@@ -43,6 +41,8 @@ def call_tensor_hooks(node: Node, grads: list[Any], algebra: Any) -> None:
 def _checked(returned: Any, given: Any, hook: Any, algebra: Any) -> Any:
     """What a tensor hook returned, if it can stand in for the gradient."""
     name = getattr(hook, "__name__", type(hook).__name__)
+    if given is None:
+        return algebra.unwrap(returned)
     if not algebra.is_tensor(returned):
         raise TypeError(
             f"hook '{name}' has changed the type of value (was {type(given).__name__} got "
@@ -97,4 +97,5 @@ def call_post_accumulate(variable: Any) -> None:
     meta = variable._meta
     if meta is not None and meta.post_accumulate:
         for hook in list(meta.post_accumulate.values()):
-            hook(variable)
+            if hook(variable) is not None:
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")

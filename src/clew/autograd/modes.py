@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import warnings
 from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Any
@@ -54,9 +55,13 @@ class _Mode:
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if inspect.isclass(function):
-            raise TypeError(
-                f"{type(self).__name__} cannot decorate a class: decorate its methods, such as "
-                f"__init__ or forward"
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You "
+                "should only decorate functions or methods. To preserve the current behavior of "
+                "class decoration, you can directly decorate the `__init__` method and nothing "
+                "else.",
+                FutureWarning,
+                stacklevel=2,
             )
         if inspect.isgeneratorfunction(function):
             return self._decorate_generator(function)

@@ -17,15 +17,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from clew.autograd.handles import Hooks, RemovableHandle, add_hook
-from clew.autograd.saved import Freed, PackedTensor, SavedTensor, SavedTuple
+from clew.autograd.saved import FIRST, Freed, PackedTensor, SavedTensor, SavedTuple
 from clew.op import NO_ATTRS, Op
 from clew.plan import DTYPES, INPUT, INPUTS, OUTPUT, SHAPE, SHAPES, STRIDES, Plan
 
 next_sequence_nr = itertools.count().__next__
 """Nodes are numbered as they are made; the engine runs the highest ready number first."""
-
-FIRST = 2**64 - 1
-"""The sequence number of `AccumulateGrad`: it runs as soon as it is ready."""
 
 Edge = tuple["Node", int]
 Meta = tuple[tuple[int, ...], Any]
@@ -114,12 +111,26 @@ class Node:
         """One gradient (or None) for each edge; `need` says which are wanted (None: all)."""
         raise NotImplementedError
 
+    def __call__(self, *grads: Any) -> Any:
+        """The gradients of the inputs, from those of the outputs, outside any backward pass."""
+        from clew.autograd.algebra import TENSOR
+
+        expected = len(self.metas) or 1
+        if len(grads) != expected:
+            raise TypeError(f"expected {expected} arguments, got {len(grads)} arguments instead")
+        results = tuple(self.run(list(grads), TENSOR, None))
+        return results[0] if len(results) == 1 else results
+
     def release(self, freed: Freed) -> None:
         """Let go of the saved values."""
 
     def kept(self) -> list[tuple[str, SavedTensor | PackedTensor]]:
         """(name, saved tensor) of all that the node keeps now."""
         return []
+
+    def edge_of_saved(self, saved: SavedTensor) -> Node | None:
+        """The node that had made a saved input when it was saved, where that is known."""
+        return None
 
 
 class OpNode(Node):
@@ -187,7 +198,6 @@ class OpNode(Node):
         return found
 
     def edge_of_saved(self, saved: SavedTensor) -> Node | None:
-        """The node that had made a saved input, when it was saved."""
         for value, save in zip(self.saved, self.plan.saves):
             if value is saved and save.kind == INPUT:
                 edge = self.plan.inputs.index(save.index) if save.index in self.plan.inputs else -1

@@ -16,76 +16,123 @@ from typing import Any
 
 import numpy as np
 
+from clew.autograd.modes import no_grad
 from clew.dtypes import legacy_type, of_numpy
 from clew.errors import GraphFreedError, SavedTensorModifiedError, at, describe
 from clew.site import here
+
+FIRST = 2**64 - 1
+"""The sequence number of `AccumulateGrad`: it runs as soon as it is ready."""
 
 Hook = Callable[[Any], Any]
 
 
 class SavedTensor:
-    """A tensor kept by a node, with the version it had."""
+    """A tensor kept by a node, with the version it had.
 
-    __slots__ = ("output_nr", "tensor", "version", "__weakref__")
+    Attributes:
+        tensor: an input itself, or an alias of an output (Note [Saved outputs]).
+        version: its version when it was saved.
+        output_nr: which output it is; None for an input.
+        packed: what stands in for it since hooks were registered on it, or None.
+    """
+
+    __slots__ = ("output_nr", "packed", "tensor", "version", "__weakref__")
 
     def __init__(self, tensor: Any, version: int, output_nr: int | None = None) -> None:
         self.tensor = tensor
         self.version = version
         self.output_nr = output_nr
+        self.packed: PackedTensor | None = None
+
+    def check(self, node: Any) -> None:
+        """Raise if the tensor is no longer what was saved."""
+        if self.tensor._counter.value != self.version:
+            raise modified(self, node)
+        if self.output_nr is None and self.tensor._edge is None:
+            _refuse_detached(self, node)
 
     def array(self, node: Any) -> np.ndarray:
         """The values, for a first-order backward."""
-        tensor = self.tensor
-        if tensor._counter.value != self.version:
-            raise modified(self, node)
-        return tensor._array
+        if self.packed is not None:
+            return self.packed.array(node)
+        self.check(node)
+        array: np.ndarray = self.tensor._array
+        return array
 
     def unpack(self, node: Any) -> Any:
         """The tensor, connected to the graph."""
-        tensor = self.tensor
-        if tensor._counter.value != self.version:
-            raise modified(self, node)
+        if self.packed is not None:
+            return self.packed.unpack(node)
+        self.check(node)
         if self.output_nr is None:
-            return tensor
-        return tensor._alias((node, self.output_nr))
+            return self.tensor
+        return self.tensor._alias((node, self.output_nr))
 
-    def storage_array(self) -> np.ndarray | None:
-        """The values without any check, for those who count bytes."""
-        return self.tensor._array
+    def register_hooks(self, pack_hook: Hook, unpack_hook: Hook) -> None:
+        """Keep what `pack_hook` makes of the tensor, and give back what `unpack_hook` makes of it.
+
+        Raises:
+            RuntimeError: hooks are registered already.
+        """
+        if self.packed is not None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with hooks already set.")
+        self.packed = PackedTensor(self.tensor, (pack_hook, unpack_hook), self.output_nr)
+
+
+def _refuse_detached(saved: SavedTensor, node: Any) -> None:
+    """A saved input that a node had made, and that was detached in place since."""
+    maker = node.edge_of_saved(saved)
+    if maker is not None and maker.seq != FIRST:
+        raise RuntimeError(
+            "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). "
+            "This is not supported, please use out-of-place `.detach()` instead"
+        )
 
 
 class PackedTensor:
     """A tensor that went through saved-tensor hooks: what the pack hook made of it."""
 
-    __slots__ = ("edge", "hooks", "packed", "output_nr", "requires_grad", "__weakref__")
+    __slots__ = ("edge", "hooks", "packed", "output_nr", "__weakref__")
 
     def __init__(self, tensor: Any, hooks: tuple[Hook, Hook], output_nr: int | None) -> None:
         self.hooks = hooks
         self.output_nr = output_nr
-        self.requires_grad = output_nr is not None or tensor._requires_grad
         self.edge = tensor._gradient_edge() if output_nr is None else None
-        self.packed = hooks[0](tensor)
+        version = tensor._counter.value
+        with no_grad():
+            self.packed = hooks[0](tensor.detach())
+        if tensor._counter.value != version:
+            raise RuntimeError(
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as "
+                "input to pack hook can not be modified by in-place operations as this can lead to "
+                "unexpected side-effects. Please open an issue if you need to perform in-place "
+                "operations on the input to a pack hook."
+            )
 
     def unpack(self, node: Any) -> Any:
         """What the unpack hook returns, connected to the graph."""
         tensor = self.hooks[1](self.packed)
         if not hasattr(tensor, "_gradient_edge"):
             raise TypeError(
-                "Output of saved tensor unpack_hook expected to be a Tensor but got result of "
-                f"type {type(tensor).__name__}"
+                "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                f"{type(tensor).__name__}"
             )
-        if not self.requires_grad:
-            return tensor
-        edge = (node, self.output_nr) if self.output_nr is not None else self.edge
-        return tensor._alias(edge)
+        edge = (node, self.output_nr) if self.edge is None else self.edge
+        return tensor._placed(edge)
 
     def array(self, node: Any) -> np.ndarray:
         """The values, for a first-order backward."""
-        return self.unpack(node)._array
+        array: np.ndarray = self.unpack(node)._array
+        return array
 
-    def storage_array(self) -> np.ndarray | None:
-        """Nothing: what the hook keeps is the user's."""
-        return None
+    def register_hooks(self, pack_hook: Hook, unpack_hook: Hook) -> None:
+        """Refused: the tensor has hooks.
+
+        Raises:
+            RuntimeError: always.
+        """
+        raise RuntimeError("Calling register_hooks on a saved tensor with hooks already set.")
 
 
 class SavedTuple:

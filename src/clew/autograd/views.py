@@ -22,7 +22,7 @@ from enum import Enum
 from typing import Any
 
 from clew.autograd.modes import state
-from clew.autograd.node import FIRST, AccumulateGrad, Meta, Node, next_sequence_nr, node_class
+from clew.autograd.node import AccumulateGrad, Meta, Node, next_sequence_nr, node_class
 from clew.autograd.saved import Freed
 from clew.errors import InferenceTensorError, LeafModifiedError, ViewModifiedError
 from clew.op import REGISTRY
@@ -90,6 +90,8 @@ def refresh(tensor: Any) -> None:
     base = meta.base
     if tensor._edge is None and not base.requires_grad:
         return
+    if meta.creation is not Creation.NORMAL:
+        raise _view_error(tensor, meta, indirect=True)
     node = _as_strided_node(tensor, base)
     move_retained(tensor, node)
     tensor._edge = (node, 0)
@@ -148,46 +150,48 @@ def check_inplace(tensor: Any, name: str, records: bool) -> None:
 def _check_view(tensor: Any, meta: TensorMeta, name: str) -> None:
     base = meta.base
     if meta.creation is not Creation.NORMAL:
-        raise _view_error(tensor, meta)
+        raise _view_error(tensor, meta, indirect=False)
     if base._edge is None and base._requires_grad:
         raise LeafModifiedError(tensor, name, view=True)
 
 
-def _view_error(tensor: Any, meta: TensorMeta) -> ViewModifiedError:
-    edge = tensor._gradient_edge()
-    if edge[0] is not None and edge[0].seq != FIRST:
+def _view_error(tensor: Any, meta: TensorMeta, *, indirect: bool) -> ViewModifiedError:
+    """Why this view takes no write; `indirect`: its base was written to, and it is stale."""
+    edge = tensor._edge
+    done = "its base or another view of its base has been" if indirect else "is being"
+    prefix = ""
+    if edge is not None:
         prefix = (
-            f"Output {edge[1]} of {edge[0].short_name()} is a view and is being modified inplace. "
+            f"Output {edge[1]} of {edge[0].short_name()} is a view and {done} modified inplace. "
         )
-    else:
-        prefix = "A view is being modified inplace. "
-    prefix += "This view"
     if meta.creation is Creation.MULTI_OUTPUT:
         text = (
-            f"{prefix} is the output of a function that returns multiple views. Such functions do "
-            "not allow the output views to be modified inplace. You should replace the inplace "
-            "operation by an out-of-place one."
+            f"{prefix}This view is the output of a function that returns multiple views. Such "
+            "functions do not allow the output views to be modified inplace. You should replace "
+            "the inplace operation by an out-of-place one."
         )
         return ViewModifiedError(
             text, tensor, "index the tensor (x[0]) instead of splitting it, or use x = x + 1"
         )
     if meta.creation is Creation.CUSTOM_FUNCTION:
         text = (
-            f"{prefix} was created inside a custom Function (or because an input was returned "
-            "as-is) and the autograd logic to handle view+inplace would override the custom "
-            "backward associated with the custom Function, leading to incorrect gradients. This "
-            "behavior is forbidden. You can fix this by cloning the output of the custom Function."
+            f"{prefix}This view was created inside a custom Function (or because an input was "
+            "returned as-is) and the autograd logic to handle view+inplace would override the "
+            "custom backward associated with the custom Function, leading to incorrect gradients. "
+            "This behavior is forbidden. You can fix this by cloning the output of the custom "
+            "Function."
         )
         return ViewModifiedError(text, tensor, "clone the output of the custom Function")
-    where = "no_grad" if meta.creation is Creation.NO_GRAD else "inference_mode"
+    where = "no_grad" if meta.creation is Creation.NO_GRAD else "inference"
+    block = "no_grad" if where == "no_grad" else "inference_mode"
     text = (
-        f"A view was created in {where} mode and is being modified inplace with grad mode "
-        "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. You can "
-        f"clarify your code by moving both the view and the inplace either both inside the "
-        f"{where} block (if you don't want the inplace to be tracked) or both outside (if you want "
-        "the inplace to be tracked)."
+        f"A view was created in {where} mode and {done} modified inplace with grad mode enabled. "
+        "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify "
+        f"your code by moving both the view and the inplace either both inside the {block} block "
+        "(if you don't want the inplace to be tracked) or both outside (if you want the inplace to "
+        "be tracked)."
     )
-    return ViewModifiedError(text, tensor, f"make the view outside {where}, or write inside it")
+    return ViewModifiedError(text, tensor, f"make the view outside {block}, or write inside it")
 
 
 def rebase(tensor: Any, node: Node, output_nr: int = 0) -> None:

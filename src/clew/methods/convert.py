@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from clew import dtypes
+from clew.autograd.modes import state
 from clew.device import device, require_cpu
 from clew.dispatch import apply
 from clew.op import REGISTRY
@@ -49,7 +50,7 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         RuntimeError: the tensor requires grad, and `force` is not set.
         TypeError: NumPy has no such type (bfloat16).
     """
-    if self.requires_grad and not force:
+    if not force and state.grad_enabled and self.requires_grad:
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )
@@ -182,7 +183,8 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             copy_ = argument if i == len(args) - 1 and i > 1 else copy_
         elif argument is not None:
             raise TypeError(
-                f"to() received an invalid combination of arguments - got ({type(argument).__name__})"
+                "to() received an invalid combination of arguments - got "
+                f"({type(argument).__name__})"
             )
     if dtype is not None and dtype.numpy != self._array.dtype:
         return apply(_TO_DTYPE, (self,), {"dtype": dtype})  # type: ignore[no-any-return]

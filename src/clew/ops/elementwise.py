@@ -203,10 +203,11 @@ def rpow(x: Any, base: Any) -> Any:
 
 
 @rpow.grad("self")
-def _(F: Any, grad: Any, base: Any, result: Any) -> Any:
-    if base == 0:
-        return F.mul(grad, 0)
-    return grad * conj(F, result * F.log(F.full(result, size=(), value=base)))
+def _(F: Any, grad: Any, self: Any, base: Any, result: Any) -> Any:
+    value = grad * conj(F, result * F.log(F.full(result, size=(), value=base)))
+    if base != 0:
+        return value
+    return F.where(self >= 0, F.zeros_like(value), value)
 
 
 def _power(x: Any, exponent: Any) -> Any:
