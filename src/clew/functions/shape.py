@@ -11,7 +11,7 @@ from clew.op import REGISTRY
 from clew.ops.rules import wrap_dim
 from clew.ops.view import infer_size
 from clew.publish import composite
-from clew.storage import geometry
+from clew.storage import Geometry, geometry
 from clew.tensor import Tensor
 
 
@@ -161,6 +161,17 @@ def as_strided(self: Tensor, size: Any, stride: Any, storage_offset: int | None 
         "storage_offset": base.offset if storage_offset is None else storage_offset, "base": base,
     }  # fmt: skip
     return apply(REGISTRY["as_strided"], (self,), attrs)  # type: ignore[no-any-return]
+
+
+@composite()
+def as_strided_scatter(
+    self: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None
+) -> Tensor:
+    """`self` with `src` in place of ``self.as_strided(size, stride, storage_offset)``."""
+    base = geometry(self._array)
+    offset = base.offset if storage_offset is None else storage_offset
+    attrs = {"view": Geometry(tuple(size), tuple(stride), offset), "base": base}
+    return apply(REGISTRY["as_strided_scatter"], (self, src), attrs)
 
 
 @composite()

@@ -9,12 +9,13 @@ from clew.ops import compare as compare
 from clew.ops import conv as conv
 from clew.ops import cumulative as cumulative
 from clew.ops import elementwise as elementwise
+from clew.ops import embed as embed
 from clew.ops import index as index
 from clew.ops import join as join
 from clew.ops import linalg as linalg
 from clew.ops import loss as loss
-from clew.ops import order as order
 from clew.ops import norm as norm
+from clew.ops import order as order
 from clew.ops import pad as pad
 from clew.ops import piecewise as piecewise
 from clew.ops import random as random
