@@ -14,7 +14,7 @@ from clew.serialization import safetensors
 
 NAMES = [
     "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",
-    "float16", "bfloat16", "float32", "float64", 
+    "float16", "bfloat16", "float32", "float64",
 ]  # fmt: skip
 
 
