@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "clew"
 
 LAYERS: list[tuple[str, tuple[str, ...]]] = [
     ("words", ("errors", "dtypes", "config", "device", "site", "observers", "quiet")),
-    ("arrays", ("storage", "promotion", "kernels", "rng")),
+    ("arrays", ("storage", "promotion", "kernels", "rng", "threads")),
     ("ops", ("op", "plan", "ops")),
     (
         "graph",

@@ -54,6 +54,12 @@ from clew.dtypes import (
 from clew.printing import set_printoptions
 from clew.rng import Generator, default_generator
 from clew.tensor import Size, Tensor
+from clew.threads import (
+    get_num_interop_threads,
+    get_num_threads,
+    set_num_interop_threads,
+    set_num_threads,
+)
 
 __version__ = "0.1.0"
 
