@@ -10,6 +10,7 @@ from clew.ops import conv as conv
 from clew.ops import cumulative as cumulative
 from clew.ops import elementwise as elementwise
 from clew.ops import embed as embed
+from clew.ops import embedding as embedding
 from clew.ops import index as index
 from clew.ops import join as join
 from clew.ops import linalg as linalg

@@ -47,6 +47,12 @@ from clew.nn.functional.activation import (
     threshold,
     threshold_,
 )
+from clew.nn.functional.embedding import (
+    embedding,
+    one_hot,
+    refuse_sparse,
+    renormalise,
+)
 from clew.nn.functional.loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
