@@ -1,5 +1,6 @@
 """Helpers for networks: PyTorch's ``torch.nn.utils``."""
 
+from clew.nn.utils import rnn as rnn
 from clew.nn.utils.clip_grad import (
     _clip_grads_with_norm_ as clip_grads_with_norm_,
 )
