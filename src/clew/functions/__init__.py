@@ -3,15 +3,19 @@
 Importing this package publishes them (see ``publish.py``).
 """
 
+from clew.functions import activation as activation
 from clew.functions import arithmetic as arithmetic
 from clew.functions import conv as conv
 from clew.functions import create as create
 from clew.functions import dropout as dropout
+from clew.functions import einsum as einsum
 from clew.functions import index as index
 from clew.functions import indexing as indexing
 from clew.functions import join as join
 from clew.functions import linalg as linalg
+from clew.functions import matrix as matrix
 from clew.functions import norm as norm
+from clew.functions import norms as norms
 from clew.functions import order as order
 from clew.functions import random as random
 from clew.functions import reduce as reduce

@@ -152,7 +152,7 @@ def _(F: Any, grad: Any, self: Any, weight: Any, *, need: Any) -> Any:
 
 
 def _rrelu(x: Any, noise: Any, *, lower: float, upper: float, training: bool) -> Any:
-    """`self` times its `noise` in training, else a leaky relu of the mean slope."""
+    """`self` times its `noise` in training, else (without) a leaky relu of the mean slope."""
     if training:
         floating_only(x, "rrelu_with_noise_out_cpu")
         return np.multiply(x, noise)
@@ -174,11 +174,11 @@ def _rrelu_grad_by_result(
 
 
 op(
-    "rrelu_with_noise(self, noise; lower, upper, training)", _rrelu, publish=(),
+    "rrelu_with_noise(self, noise=None; lower, upper, training)", _rrelu, publish=(),
     domain="off_kinks", self=_rrelu_grad,
 )  # fmt: skip
 op(
-    "rrelu_with_noise_inplace(self, noise; lower, upper, training)", _rrelu, publish=(),
+    "rrelu_with_noise_inplace(self, noise=None; lower, upper, training)", _rrelu, publish=(),
     node="RreluWithNoiseBackward1", inplace=True, domain="off_kinks", self=_rrelu_grad_by_result,
 )  # fmt: skip
 

@@ -3,6 +3,17 @@
 Layer 5: imports tensors, published functions and ops; knows no modules.
 """
 
+from clew.functions.activation import (
+    celu,
+    celu_,
+    prelu,
+    relu_,
+    rrelu,
+    rrelu_,
+    selu,
+    selu_,
+    threshold_,
+)
 from clew.functions.conv import (
     conv1d,
     conv2d,
@@ -16,8 +27,6 @@ from clew.functions.linalg import (
     linear,
 )
 from clew.nn.functional.activation import (
-    celu,
-    celu_,
     elu,
     elu_,
     gelu,
@@ -31,12 +40,8 @@ from clew.nn.functional.activation import (
     leaky_relu_,
     logsigmoid,
     mish,
-    prelu,
     relu,
     relu6,
-    relu_,
-    selu,
-    selu_,
     sigmoid,
     silu,
     softplus,
@@ -45,7 +50,14 @@ from clew.nn.functional.activation import (
     tanh,
     tanhshrink,
     threshold,
-    threshold_,
+)
+from clew.nn.functional.dropout import (
+    alpha_dropout,
+    dropout,
+    dropout1d,
+    dropout2d,
+    dropout3d,
+    feature_alpha_dropout,
 )
 from clew.nn.functional.embedding import (
     embedding,
@@ -74,6 +86,7 @@ from clew.nn.functional.norm import (
     rms_norm,
 )
 from clew.nn.functional.softmax import (
+    gumbel_softmax,
     log_softmax,
     softmax,
     softmin,

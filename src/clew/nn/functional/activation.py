@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from clew import dtypes
-from clew.nn.functional.calls import Tensor, call, require_tensors, unary
-
-_SELU = {"alpha": 1.6732632423543772, "scale": 1.0507009873554805, "input_scale": 1.0}
-"""The constants with which selu keeps mean 0 and variance 1 (Klambauer et al., 2017)."""
+from clew.functions.calls import Tensor, unary
 
 
 def sigmoid(input: Tensor) -> Tensor:
@@ -27,11 +23,6 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return unary("relu", input, inplace)
 
 
-def relu_(input: Tensor) -> Tensor:
-    """`relu`, in place."""
-    return unary("relu", input, inplace=True)
-
-
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """`input` where positive, else ``negative_slope * input``."""
     op = "leaky_relu_inplace" if inplace else "leaky_relu"
@@ -43,49 +34,10 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     return leaky_relu(input, negative_slope, inplace=True)
 
 
-def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """`input` where positive, else ``weight * input``.
-
-    Shapes: input ``(N, C, ...)``; weight ``(C,)``, or one element for all channels.
-
-    Raises:
-        RuntimeError: shapes or types do not fit.
-    """
-    require_tensors("prelu", input=input, weight=weight)
-    shape, count = input.shape, weight.numel()
-    if weight.ndim > 1:
-        raise RuntimeError(
-            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}"
-        )
-    if weight.dtype != input.dtype:
-        raise RuntimeError(
-            "prelu: Type promoting not supported. Got "
-            f"{dtypes.SCALAR_NAMES[input.dtype.name]} and {dtypes.SCALAR_NAMES[weight.dtype.name]}"
-        )
-    if count == 1:
-        aligned = weight.view((1,) * input.ndim) if weight.ndim != input.ndim else weight
-        return call("prelu_kernel", input, aligned)
-    if not shape:
-        raise RuntimeError("Not allow zero-dim input tensor.")
-    channels = shape[1] if len(shape) > 1 else 1
-    if channels != count:
-        raise RuntimeError(
-            "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
-            f"{count} and channel size = {channels}."
-        )
-    return call("prelu_kernel", input, weight.view((1, -1) + (1,) * (len(shape) - 2)))
-
-
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """`input` where above `threshold`, else `value`."""
     op = "threshold_inplace" if inplace else "threshold"
     return unary(op, input, inplace, threshold=threshold, value=value)
-
-
-def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
-    """The function `threshold`, in place."""
-    op = "threshold_inplace"
-    return unary(op, input, inplace=True, threshold=threshold, value=value)
 
 
 def hardtanh(
@@ -143,26 +95,6 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """`elu`, in place."""
     return elu(input, alpha, inplace=True)
-
-
-def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """A scaled `elu` whose constants keep mean 0 and variance 1."""
-    return unary("elu_inplace" if inplace else "elu", input, inplace, **_SELU)
-
-
-def selu_(input: Tensor) -> Tensor:
-    """`selu`, in place."""
-    return selu(input, inplace=True)
-
-
-def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """`input` where positive, else ``alpha * (exp(input / alpha) - 1)``."""
-    return unary("celu_inplace" if inplace else "celu", input, inplace, alpha=alpha)
-
-
-def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """`celu`, in place."""
-    return celu(input, alpha, inplace=True)
 
 
 def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:

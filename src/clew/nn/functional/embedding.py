@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clew.autograd.modes import is_grad_enabled
 from clew.dispatch import apply_inplace
-from clew.nn.functional.calls import Tensor, call, require_tensors
+from clew.functions.calls import Tensor, call, require_tensors
 from clew.op import REGISTRY
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from clew import dtypes
 from clew.autograd.modes import no_grad
+from clew.functions.calls import Tensor, call, require_tensors
 from clew.functions.create import ones_like
 from clew.functions.join import broadcast_tensors
 from clew.functions.linalg import broadcast_shape
-from clew.nn.functional.calls import Tensor, call, require_tensors
 from clew.nn.functional.reduction import check_reduction, reduced, reduction_of
 from clew.nn.functional.softmax import log_softmax
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from clew.functions import norm as published
-from clew.nn.functional.calls import Tensor, require_tensors
+from clew.functions.calls import Tensor, require_tensors
 
 
 def batch_norm(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from clew.nn.functional.calls import Tensor
+from clew.functions.calls import Tensor
 
 _NAMES = ("none", "mean", "sum")
 

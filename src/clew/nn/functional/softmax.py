@@ -6,7 +6,8 @@ import warnings
 from typing import Any
 
 from clew.functions import softmax as published
-from clew.nn.functional.calls import Tensor
+from clew.functions.calls import Tensor
+from clew.functions.create import empty_like, zeros_like
 
 
 def _guess_dim(name: str, ndim: int, stacklevel: int) -> int:
@@ -43,3 +44,21 @@ def log_softmax(
     if dim is None:
         dim = _guess_dim("log_softmax", input.ndim, _stacklevel)
     return published.log_softmax(input, dim, dtype)
+
+
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
+    """A sample of the Gumbel-softmax distribution (Jang et al., 2017) of temperature `tau`.
+
+    With `hard` the result is one-hot, and its gradient that of the soft sample.
+    """
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+    noise = -empty_like(logits).exponential_().log()
+    soft = ((logits + noise) / tau).softmax(dim)
+    if not hard:
+        return soft
+    index = soft.max(dim, keepdim=True)[1]
+    chosen = zeros_like(logits).scatter_(dim, index, 1.0)
+    return chosen - soft.detach() + soft

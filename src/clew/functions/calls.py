@@ -1,4 +1,4 @@
-"""How the functions of this package call ops.  Layer 5: imports dispatch and the registry."""
+"""How functions call ops that are not published under a name of their own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ else:
 
 
 def call(name: str, *inputs: Any, **attrs: Any) -> Any:
-    """Run the op `name`, which is not published under a name of its own."""
+    """Run the op `name`."""
     return apply(REGISTRY[name], inputs, attrs)
 
 
