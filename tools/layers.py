@@ -14,7 +14,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parent.parent / "src" / "clew"
 
 LAYERS: list[tuple[str, tuple[str, ...]]] = [
-    ("words", ("errors", "dtypes", "config", "device", "site", "observers", "quiet")),
+    ("words", ("errors", "dtypes", "config", "device", "site", "observers", "quiet", "limits")),
     ("arrays", ("storage", "promotion", "kernels", "rng", "threads")),
     ("ops", ("op", "plan", "ops")),
     (

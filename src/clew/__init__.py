@@ -51,6 +51,7 @@ from clew.dtypes import (
     uint32,
     uint64,
 )
+from clew.limits import finfo, iinfo
 from clew.printing import set_printoptions
 from clew.rng import Generator, default_generator
 from clew.tensor import Size, Tensor

@@ -11,7 +11,7 @@ def test_submodules_are_found_when_first_used():
 
 
 def test_what_is_missing_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="'clew.utils' has no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match=r"'clew\.utils' has no attribute 'nothing'"):
         clew.utils.nothing  # noqa: B018
     assert not hasattr(clew.utils, "_private")
 
