@@ -21,6 +21,7 @@ from clew.autograd.views import NO_EDGE, Creation, check_inplace, rebase
 from clew.errors import InferenceTensorError
 from clew.observers import observers
 from clew.op import NO_ATTRS, REGISTRY, Namespace, Op
+from clew.ops.rules import broadcast_shape
 from clew.plan import DTYPE, INPUT, INPUTS, OUTPUT, SHAPE, SHAPES, STRIDES, Plan, plan_for
 from clew.quiet import quietly, quietly_again
 from clew.quiet import thread as quiet
@@ -53,6 +54,8 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
         result = quiet.run(op.forward, *arrays, **attrs)
     except RuntimeError as error:
         result = quietly_again(error, op.forward, arrays, attrs)
+    except ValueError as error:
+        raise _as_torch_says(error, arrays) from None
     if result.__class__ is not np.ndarray:
         if result.__class__ is tuple:
             return _many(op, inputs, attrs, mask, result)
@@ -163,7 +166,10 @@ def apply_inplace(
     if op.write is not None:
         quietly(op.write, arrays, attrs)
     else:
-        result = quietly(op.forward, arrays, attrs)
+        try:
+            result = quietly(op.forward, arrays, attrs)
+        except ValueError as error:
+            raise _as_torch_says(error, arrays) from None
         _check_fit(result, array)
         array[...] = result
     target._counter.bump(name)
@@ -308,6 +314,17 @@ def _operand(op: Op, x: Any) -> Any:
     if isinstance(x, Number):
         return x if isinstance(x, (bool, int, float, complex)) else float(x)  # type: ignore[arg-type]
     raise TypeError(f"{op.name}(): argument must be Tensor or a number, not {type(x).__name__}")
+
+
+def _as_torch_says(error: ValueError, arrays: Sequence[Any]) -> Exception:
+    """PyTorch's error for operands that cannot be broadcast; any other as it is."""
+    if not str(error).startswith("operands could not be broadcast"):
+        return error
+    try:
+        broadcast_shape(*[x.shape for x in arrays if isinstance(x, np.ndarray)])
+    except RuntimeError as mismatch:
+        return mismatch
+    return error
 
 
 def _check_fit(result: Any, array: np.ndarray) -> None:

@@ -12,11 +12,10 @@ import numpy as np
 
 from clew import dtypes
 from clew.dispatch import apply
-from clew.functions.linalg import broadcast_shape
 from clew.functions.shape import sizes
 from clew.op import REGISTRY
 from clew.ops.join import repeated_index
-from clew.ops.rules import wrap_dim
+from clew.ops.rules import broadcast_shape, wrap_dim
 from clew.publish import composite
 from clew.tensor import Size, Tensor
 

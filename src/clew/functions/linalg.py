@@ -11,6 +11,7 @@ from typing import Any
 
 from clew.dispatch import apply, apply_inplace
 from clew.op import REGISTRY
+from clew.ops.rules import broadcast_shape
 from clew.publish import composite
 from clew.tensor import Tensor
 
@@ -130,26 +131,6 @@ def _batched(self: Tensor, other: Tensor) -> Any:
 
 def _expanded(x: Tensor, size: tuple[int, ...]) -> Tensor:
     return apply(_EXPAND, (x,), {"size": size, "implicit": False})
-
-
-def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that all `shapes` broadcast to.
-
-    Raises:
-        RuntimeError: there is none.
-    """
-    result: tuple[int, ...] = ()
-    for shape in shapes:
-        ndim = max(len(result), len(shape))
-        known, new = (1,) * (ndim - len(result)) + result, (1,) * (ndim - len(shape)) + shape
-        for d, (m, n) in enumerate(zip(known, new)):
-            if m != n and 1 not in (m, n):
-                raise RuntimeError(
-                    f"The size of tensor a ({m}) must match the size of tensor b ({n}) at "
-                    f"non-singleton dimension {d}"
-                )
-        result = tuple(m if n == 1 else n for m, n in zip(known, new))
-    return result
 
 
 @composite(function=False)

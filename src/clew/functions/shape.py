@@ -47,8 +47,10 @@ def view_as(self: Tensor, other: Tensor) -> Tensor:
 
 def _reshape(self: Tensor, size: tuple[int, ...]) -> Tensor:
     size = infer_size(size, self._array.size)
-    try:
+    if self._array.flags.c_contiguous:
         return _view(self, size)
+    try:
+        return apply(REGISTRY["reshape_alias"], (self,), {"size": size})  # type: ignore[no-any-return]
     except RuntimeError:
         copied = apply(REGISTRY["clone"], (self,), {"memory_format": "contiguous"})
         return apply(REGISTRY["unsafe_view"], (copied,), {"size": size})  # type: ignore[no-any-return]

@@ -15,7 +15,9 @@ from clew.ops import index as index
 from clew.ops import join as join
 from clew.ops import linalg as linalg
 from clew.ops import loss as loss
+from clew.ops import matrix as matrix
 from clew.ops import norm as norm
+from clew.ops import norms as norms
 from clew.ops import order as order
 from clew.ops import pad as pad
 from clew.ops import piecewise as piecewise

@@ -79,7 +79,7 @@ def mm(x: Any, y: Any) -> Any:
     if x.dtype != y.dtype and x.shape[1] == y.shape[0]:
         raise RuntimeError(
             "expected m1 and m2 to have the same dtype, but got: "
-            f"{_cpp_name(x.dtype)} != {_cpp_name(y.dtype)}"
+            f"{cpp_name(x.dtype)} != {cpp_name(y.dtype)}"
         )
     try:
         return product(x, y, "addmm_impl_cpu_")
@@ -97,7 +97,8 @@ def _(F: Any, grad: Any, self: Any, mat2_strides: Any) -> Any:
     return grad_of_right(F, grad, self, mat2_strides)
 
 
-def _cpp_name(dtype: np.dtype) -> str:
+def cpp_name(dtype: np.dtype) -> str:
+    """The name of a type in C++, as some of PyTorch's messages print it."""
     return _CPP_NAMES[scalar_name(dtype)]
 
 
@@ -447,8 +448,8 @@ def _same_type(x: Any, batch: Any) -> None:
     if x.dtype != batch.dtype:
         raise RuntimeError(
             "Input dtypes must be the same, got: input "
-            f"{_cpp_name(x.dtype)}, batch1: {_cpp_name(batch.dtype)}, batch2: "
-            f"{_cpp_name(batch.dtype)}"
+            f"{cpp_name(x.dtype)}, batch1: {cpp_name(batch.dtype)}, batch2: "
+            f"{cpp_name(batch.dtype)}"
         )
 
 

@@ -81,3 +81,23 @@ def numpy_dtype(dtype: Any) -> np.dtype:
     """The NumPy dtype of an attribute ``dtype=`` (a clew or NumPy dtype)."""
     found: np.dtype = dtype.numpy if isinstance(dtype, dtypes.dtype) else np.dtype(dtype)
     return found
+
+
+def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that all `shapes` broadcast to.
+
+    Raises:
+        RuntimeError: there is none.
+    """
+    result: tuple[int, ...] = ()
+    for shape in shapes:
+        ndim = max(len(result), len(shape))
+        known, new = (1,) * (ndim - len(result)) + result, (1,) * (ndim - len(shape)) + shape
+        for d in reversed(range(ndim)):
+            if known[d] != new[d] and 1 not in (known[d], new[d]):
+                raise RuntimeError(
+                    f"The size of tensor a ({known[d]}) must match the size of tensor b "
+                    f"({new[d]}) at non-singleton dimension {d}"
+                )
+        result = tuple(m if n == 1 else n for m, n in zip(known, new))
+    return result

@@ -67,6 +67,17 @@ def _(F: Any, grad: Any, self_shape: Any) -> Any:
     return F.reshape(grad, self_shape)
 
 
+@op("reshape_alias(self; size)", view=True, publish=(), jvp="linear")
+def reshape_alias(x: Any, *, size: Any) -> Any:
+    """`view` of a tensor that is not contiguous, as `reshape` makes it."""
+    return view.forward(x, size=size)
+
+
+@reshape_alias.grad("self")
+def _(F: Any, grad: Any, self_shape: Any) -> Any:
+    return F.reshape(grad, self_shape)
+
+
 @op("reshape(self; size)", publish=(), node="ReshapeAliasBackward0", jvp="linear")
 def reshape(x: Any, *, size: Any) -> Any:
     """The elements under another shape, copied only if need be; for rules."""

@@ -1,0 +1,1 @@
+"""Inverses, determinants, solutions and decompositions of matrices."""

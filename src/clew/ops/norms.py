@@ -1,0 +1,201 @@
+"""Norms of vectors, and distances."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from clew.dtypes import can_cast, of_numpy, scalar_name
+from clew.op import op
+from clew.ops.rules import keep_dims, numpy_dtype, wrap_dim, wrap_dims
+from clew.promotion import arithmetic
+
+# -- the norm of vectors
+
+
+def _norm(x: Any, ord: float, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The `ord`-norm over `axes`: the `ord`-th root of the sum of powers, and its limits."""
+    if ord == 2 and x.dtype.kind == "f":
+        return np.sqrt(np.sum(np.multiply(x, x), axis=axes, keepdims=keepdims))
+    size = np.abs(x)
+    if ord == 2:
+        return np.sqrt(np.sum(size * size, axis=axes, keepdims=keepdims))
+    if ord == 1:
+        return np.sum(size, axis=axes, keepdims=keepdims)
+    if ord == 0:
+        return np.sum(size != 0, axis=axes, keepdims=keepdims, dtype=size.dtype)
+    if ord == inf:
+        return np.max(size, axis=axes, keepdims=keepdims, initial=0)
+    if ord == -inf:
+        return np.min(size, axis=axes, keepdims=keepdims, initial=inf)
+    return np.sum(size**ord, axis=axes, keepdims=keepdims) ** size.dtype.type(1 / ord)
+
+
+def _norm_type(x: Any, dtype: Any) -> np.dtype:
+    """The type to compute in.
+
+    Raises:
+        RuntimeError: `x` is neither floating nor complex, or does not fit into `dtype`.
+    """
+    name = "linalg.vector_norm"
+    if x.dtype.kind not in "fcV":
+        raise RuntimeError(
+            f"{name}: Expected a floating point or complex tensor as input. Got "
+            f"{scalar_name(x.dtype)}"
+        )
+    if dtype is None:
+        return x.dtype
+    wanted = numpy_dtype(dtype)
+    if wanted.kind not in "fcV":
+        raise RuntimeError(
+            f"{name}: dtype should be floating point or complex, but got {scalar_name(wanted)}"
+        )
+    if (x.dtype.kind == "c") != (wanted.kind == "c"):
+        kind = "complex" if x.dtype.kind == "c" else "real"
+        raise RuntimeError(
+            f"{name}: dtype should be {kind} for {kind} inputs, but got {scalar_name(wanted)}"
+        )
+    if wanted.itemsize < x.dtype.itemsize or not can_cast(of_numpy(x.dtype), of_numpy(wanted)):
+        raise RuntimeError(
+            f"{name}: the dtype of the input ({scalar_name(x.dtype)}) should be convertible "
+            f"without narrowing to the specified dtype ({scalar_name(wanted)})"
+        )
+    return wanted
+
+
+def _refuse_empty(x: Any, ord: float, axes: tuple[int, ...]) -> None:
+    if x.size or (ord >= 0 and ord != inf):
+        return
+    if len(axes) == x.ndim:
+        raise RuntimeError(
+            f"linalg.vector_norm cannot compute the {ord:g} norm on an empty tensor because the "
+            "operation does not have an identity"
+        )
+    for d in axes:
+        if x.shape[d] == 0:
+            raise RuntimeError(
+                f"linalg.vector_norm cannot compute the {ord:g} norm on the dimension {d}because "
+                "this dimension is empty and the operation does not have an identity"
+            )
+
+
+@op("linalg_vector_norm(self; ord=2, dim=None, keepdim=False, *, dtype=None)", publish=(),
+    domain="nonzero")  # fmt: skip
+def linalg_vector_norm(x: Any, *, ord: float, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    """The norm over `dim` (over all without), of any order."""
+    kind = _norm_type(x, dtype)
+    axes = wrap_dims(dim, x.ndim)
+    _refuse_empty(x, ord, axes)
+    wide = x.astype(np.float32 if kind.itemsize == 2 else kind, copy=False)
+    result = np.asarray(_norm(wide, float(ord), axes, keepdim))
+    return result.astype(kind) if kind.itemsize == 2 else result
+
+
+def of_norm(F: Any, grad: Any, x: Any, ord: float, norm: Any, dim: Any, keepdim: bool) -> Any:
+    """The gradient of a norm of `x`; where the norm is 0, the gradient taken is 0."""
+    shape = tuple(x.shape)
+    grad, norm = keep_dims(F, grad, shape, dim, keepdim), keep_dims(F, norm, shape, dim, keepdim)
+    if ord == 0:
+        return None
+    if ord == 1:
+        return F.sgn(x) * grad
+    if ord == 2:
+        return grad * F.where(F.eq(norm, 0), 0, x / norm)
+    size = F.abs(x)
+    if ord in (inf, -inf):
+        # The largest elements, nan among them, share the gradient.
+        mask = F.cast_like(F.logical_or(F.eq(size, norm), F.isnan(size)), size)
+        return F.sgn(x) * (grad / F.sum(mask, dim, keepdim=True) * mask)
+    if ord < 1:
+        powers = F.where(F.eq(x, 0), 0, F.pow_scalar(size, ord - 1))
+        return F.sgn(x) * powers * grad * F.pow_scalar(norm, 1 - ord)
+    scale = F.where(F.eq(norm, 0), 0, grad / F.pow_scalar(norm, ord - 1))
+    if ord < 2:
+        return F.sgn(x) * F.pow_scalar(size, ord - 1) * scale
+    return x * F.pow_scalar(size, ord - 2) * scale
+
+
+@linalg_vector_norm.grad("self")
+def _(F: Any, grad: Any, self: Any, result: Any, *, ord: float, dim: Any, keepdim: bool) -> Any:
+    return of_norm(F, grad, self, ord, result, dim, keepdim)
+
+
+# -- distances
+
+
+@op("dist(self, other; p=2)")
+def dist(x: Any, y: Any, *, p: float) -> Any:
+    """The `p`-norm of the difference."""
+    difference = np.subtract(*arithmetic([x, y]))
+    if difference.dtype.kind not in "fcV":
+        raise RuntimeError(
+            "norm(): input dtype should be either floating point or complex. Got "
+            f"{scalar_name(difference.dtype)} instead."
+        )
+    return linalg_vector_norm.forward(difference, ord=p, dim=None, keepdim=False, dtype=None)
+
+
+@dist.grad("self", "other")
+def _(F: Any, grad: Any, self: Any, other: Any, result: Any, *, p: float, need: Any) -> Any:
+    of_self = of_norm(F, grad, self - other, p, result, None, False)
+    if of_self is None:
+        return [None, None]
+    return [of_self if need[0] else None, -of_self if need[1] else None]
+
+
+@op("renorm(self; p, dim, maxnorm)", inplace=True)
+def renorm(x: Any, *, p: float, dim: int, maxnorm: float) -> Any:
+    """The slices along `dim` whose `p`-norm exceeds `maxnorm`, scaled down to it.
+
+    Raises:
+        RuntimeError: there are fewer than two dimensions, or `p` is not positive.
+    """
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
+    if x.ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {x.ndim} dimensions")
+    norm = linalg_vector_norm.forward(x, ord=p, dim=_others(dim, x.ndim), keepdim=True, dtype=None)
+    return x * np.where(
+        norm > maxnorm, maxnorm / (norm + norm.dtype.type(1e-7)), norm.dtype.type(1)
+    )
+
+
+def _others(dim: int, ndim: int) -> tuple[int, ...]:
+    kept = wrap_dim(dim, ndim)
+    return tuple(d for d in range(ndim) if d != kept)
+
+
+@renorm.grad("self")
+def _(F: Any, grad: Any, self: Any, *, p: float, dim: int, maxnorm: float) -> Any:
+    dims = _others(dim, self.ndim)
+    norm = F.linalg_vector_norm(self, p, dims, True)
+    inverse = 1 / (norm + 1e-7)
+    along = F.sum(grad * F.conj(self), dims, True)
+    through_norm = of_norm(F, along, self, p, norm, dims, True)
+    scaled = maxnorm * inverse * (grad - inverse * through_norm)
+    return F.where(F.gt(norm, maxnorm), scaled, grad)
+
+
+@op("cdist(x1, x2; p)", node="CdistBackward0", publish=())
+def cdist(x: Any, y: Any, *, p: float) -> Any:
+    """The `p`-norm of the difference of each row of `x` and each row of `y`, ``(..., n, m)``."""
+    if p == 2 and max(x.shape[-2], y.shape[-2]) > 25:
+        squares = np.sum(x * x, -1)[..., :, None] + np.sum(y * y, -1)[..., None, :]
+        squares -= 2 * np.matmul(x, np.swapaxes(y, -1, -2))
+        return np.sqrt(np.maximum(squares, 0))
+    difference = x[..., :, None, :] - y[..., None, :, :]
+    return _norm(difference, float(p), (-1,), False)
+
+
+@cdist.grad("x1", "x2")
+def _(F: Any, grad: Any, x1: Any, x2: Any, result: Any, *, p: float, need: Any) -> Any:
+    difference = F.unsqueeze(x1, -2) - F.unsqueeze(x2, -3)
+    each = of_norm(F, grad, difference, p, result, (-1,), False)
+    if each is None:
+        return [F.zeros_like(x) if n else None for x, n in zip((x1, x2), need)]
+    of_first = F.sum(each, (-2,)) if need[0] else None
+    return [of_first, -F.sum(each, (-3,)) if need[1] else None]
