@@ -52,11 +52,13 @@ class Plan:
         inputs: the inputs that a node of this op has edges for: those with a rule.
         saves: what to keep.
         calls: which rules to run.
+        only_call: the function and edge of the only call, where it takes just the gradient and all
+            that is saved, in order; else None.
         holds_tensors: whether a tensor is among what is kept.
         saves_first_input: whether the first input is (an in-place twin must copy it first).
     """
 
-    __slots__ = ("calls", "holds_tensors", "inputs", "saves", "saves_first_input")
+    __slots__ = ("calls", "holds_tensors", "inputs", "only_call", "saves", "saves_first_input")
 
     def __init__(self, op: Op, mask: int, count: int) -> None:
         rules = dict.fromkeys(op.rules.values())
@@ -78,8 +80,18 @@ class Plan:
             calls.append(Call(rule, rule.function, rule.attrs, edges, required, tuple(positions)))
         self.saves = tuple(saves)
         self.calls = tuple(calls)
+        self.only_call = _only_call(calls)
         self.holds_tensors = any(s.kind in (INPUT, OUTPUT, INPUTS) for s in saves)
         self.saves_first_input = any(s.kind == INPUT and s.index == 0 for s in saves)
+
+
+def _only_call(calls: list[Call]) -> tuple[Callable[..., Any], int] | None:
+    if len(calls) != 1:
+        return None
+    rule, function, attrs, edges, _, arguments = calls[0]
+    if rule.joint or rule.all_grads or attrs or arguments != tuple(range(len(arguments))):
+        return None
+    return function, edges[0]
 
 
 def _served_inputs(op: Op, rule: Rule, count: int) -> tuple[int, ...]:

@@ -13,8 +13,6 @@ import numpy as np
 
 from clew import dtypes
 
-_NATIVE_FLOATS = frozenset(map(np.dtype, (np.float16, np.float32, np.float64)))
-
 
 def _cast(operand: Any, target: np.dtype) -> Any:
     if isinstance(operand, np.ndarray):
@@ -42,12 +40,13 @@ def arithmetic(operands: list[Any]) -> list[Any]:
     """Operands of ``+``, ``*`` and the like; the result has their common type."""
     if len(operands) == 2:
         first, second = operands
-        if second.__class__ is np.ndarray:
-            if first.__class__ is np.ndarray and first.dtype == second.dtype:
-                return operands
+        if first.__class__ is not np.ndarray:
             first, second = second, first
         kind = second.__class__
-        if (kind is float or kind is int) and first.dtype in _NATIVE_FLOATS:
+        if kind is np.ndarray:
+            if first.dtype is second.dtype:
+                return operands
+        elif (kind is float or kind is int) and first.dtype.kind == "f":
             return operands
     return to_common(operands)
 

@@ -212,7 +212,7 @@ def _run_node(
     dependencies: dict[Node, int],
 ) -> list[Node]:
     """Hooks, rules and release of one node; the nodes that have all their gradients now."""
-    algebra = task.algebra
+    algebra, wanted = task.algebra, task.wanted
     try:
         if node.__class__ is AccumulateGrad:
             _accumulate(node, grads, algebra)
@@ -222,12 +222,21 @@ def _run_node(
             call_tensor_hooks(node, grads, algebra)
             if hooks.before:
                 call_before(node, grads, algebra)
-        results = node.run(grads, algebra, None if task.wanted is None else _needed(task, node))
+        results = node.run(grads, algebra, None if wanted is None else _needed(task, node))
         if hooks is not None and hooks.after:
             results = call_after(node, results, grads, algebra)
         if anomaly.state.enabled and anomaly.state.check_nan:
             algebra.check_nan(node, results)
-        ready = _deliver(task, node, results, buffers, dependencies)
+        ready = []
+        for index, (following, output_nr) in enumerate(node.edges):
+            if following is None:
+                continue
+            left = dependencies[following] = dependencies[following] - 1
+            if wanted is not None and following not in wanted and following not in task.captures:
+                continue
+            _deliver(buffers, following, output_nr, results[index], algebra, node, index)
+            if left == 0:
+                ready.append(following)
     except Exception as error:
         _explain(error, node)
         raise
@@ -244,40 +253,30 @@ def _needed(task: GraphTask, node: Node) -> list[bool]:
 
 
 def _deliver(
-    task: GraphTask,
-    node: Node,
-    results: Sequence[Any],
     buffers: dict[Node, list[Any]],
-    dependencies: dict[Node, int],
-) -> list[Node]:
-    """Fit each result to its edge and put it into the buffer there.
+    following: Node,
+    output_nr: int,
+    grad: Any,
+    algebra: Any,
+    node: Node,
+    index: int,
+) -> None:
+    """Fit the gradient of an edge to what it is the gradient of, and put it into the buffer there.
 
     This is the one place where broadcasting and casts are undone.
     """
-    ready = []
-    algebra, wanted = task.algebra, task.wanted
-    for index, (following, output_nr) in enumerate(node.edges):
-        if following is None:
-            continue
-        left = dependencies[following] = dependencies[following] - 1
-        if wanted is not None and following not in wanted and following not in task.captures:
-            continue
-        grad = results[index]
-        if grad is not None:
-            meta = following.meta(output_nr)
-            if meta is not None:
-                grad = algebra.fit(grad, meta, node, index)
-        buffer = buffers.get(following)
-        if buffer is None:
-            buffer = buffers[following] = [None] * (len(following.metas) or 1)
-        if grad is not None:
-            if buffer[output_nr] is None:
-                buffer[output_nr] = grad
-            else:
-                algebra.add_into(buffer, output_nr, grad)
-        if left == 0:
-            ready.append(following)
-    return ready
+    buffer = buffers.get(following)
+    if buffer is None:
+        buffer = buffers[following] = [None] * (len(following.metas) or 1)
+    if grad is None:
+        return
+    meta = following.meta(output_nr)
+    if meta is not None:
+        grad = algebra.fit(grad, meta, node, index)
+    if buffer[output_nr] is None:
+        buffer[output_nr] = grad
+    else:
+        algebra.add_into(buffer, output_nr, grad)
 
 
 def _accumulate(node: AccumulateGrad, grads: list[Any], algebra: Any) -> None:
