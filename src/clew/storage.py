@@ -83,7 +83,7 @@ def geometry(array: np.ndarray) -> Geometry:
 
 def overlaps_itself(array: np.ndarray) -> bool:
     """Whether two indices of `array` name one memory location (an expanded tensor)."""
-    return any(s == 0 and n > 1 for n, s in zip(array.shape, array.strides))
+    return array.size > 0 and any(s == 0 and n > 1 for n, s in zip(array.shape, array.strides))
 
 
 def strided(owner: np.ndarray, view: Geometry) -> np.ndarray:

@@ -18,6 +18,8 @@ def add_at(out: NDArray, key: tuple[Any, ...], values: NDArray) -> None:
     `key` is a NumPy index of slices, integer arrays and boolean arrays; `values` has the shape of
     ``out[key]`` or broadcasts to it. Raises IndexError for a place that does not exist.
     """
+    if out.size == 0:
+        return
     if all(isinstance(k, slice) or k.dtype == np.bool_ for k in key):
         out[key] += values
         return

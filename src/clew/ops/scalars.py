@@ -10,8 +10,9 @@ from clew.dtypes import of_numpy
 
 _C_NAMES = {
     "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
-    "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t", "float32": "float",
-    "float64": "double", "complex64": "c10::complex<float>",
+    "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t", "float16": "double",
+    "bfloat16": "double", "float32": "float", "float64": "double",
+    "complex64": "c10::complex<float>",
 }  # fmt: skip
 _SAFE = 2.0**15  # every floating type holds it
 _LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
