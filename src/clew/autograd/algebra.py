@@ -160,12 +160,15 @@ _ONE_HOLDER = 2
 
 
 def _is_sole(holder: list[Any], index: int) -> bool:
-    """Whether ``holder[index]`` is the only reference to that array and its memory."""
+    """Whether ``holder[index]`` is the only reference to that array and its memory.
+
+    A view counts only if it is contiguous: an expanded one has one number in many places.
+    """
     if getrefcount(holder[index]) != _ONE_HOLDER:
         return False
     if holder[index].base is None:
         return True
-    is_view = holder[index].base.__class__ is np.ndarray
+    is_view = holder[index].base.__class__ is np.ndarray and holder[index].flags.forc
     return is_view and getrefcount(holder[index].base) == _ONE_HOLDER
 
 
