@@ -156,8 +156,8 @@ def _shown(array: np.ndarray) -> np.ndarray:
 def format_tensor(tensor: Any) -> str:
     """The text of a tensor: ``tensor([1., 2.], requires_grad=True)``."""
     array = tensor._array
-    prefix = "Parameter containing:\ntensor(" if _is_parameter(tensor) else "tensor("
-    indent = len("tensor(")
+    prefix = "tensor("
+    indent = len(prefix)
     suffixes = _suffixes(tensor)
     if array.size == 0:
         body = "[]"
@@ -169,10 +169,6 @@ def format_tensor(tensor: Any) -> str:
         formatter: Any = _ComplexFormatter(shown) if array.dtype.kind == "c" else _Formatter(shown)
         body = _rows(array, indent, summarize, formatter)
     return _with_suffixes(prefix, body, suffixes, indent)
-
-
-def _is_parameter(tensor: Any) -> bool:
-    return type(tensor).__name__ == "Parameter"
 
 
 def _suffixes(tensor: Any) -> list[str]:
