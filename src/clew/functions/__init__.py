@@ -17,6 +17,7 @@ from clew.functions import matrix as matrix
 from clew.functions import norm as norm
 from clew.functions import norms as norms
 from clew.functions import order as order
+from clew.functions import pool as pool
 from clew.functions import random as random
 from clew.functions import reduce as reduce
 from clew.functions import shape as shape

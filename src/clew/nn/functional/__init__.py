@@ -26,6 +26,13 @@ from clew.functions.conv import (
 from clew.functions.linalg import (
     linear,
 )
+from clew.functions.pool import (
+    adaptive_avg_pool1d,
+    avg_pool1d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
 from clew.nn.functional.activation import (
     elu,
     elu_,
@@ -84,6 +91,24 @@ from clew.nn.functional.norm import (
     instance_norm,
     layer_norm,
     rms_norm,
+)
+from clew.nn.functional.pool import (
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    avg_pool2d,
+    avg_pool3d,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_pool1d_with_indices,
+    max_pool2d_with_indices,
+    max_pool3d_with_indices,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
 )
 from clew.nn.functional.softmax import (
     gumbel_softmax,
