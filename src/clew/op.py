@@ -30,6 +30,13 @@ Note [Rules]
     branches on shapes and attributes and never on values, and mutates nothing.  It neither undoes
     broadcasting nor casts: the engine does both, in one place.  ``grads`` instead of ``grad``
     asks for the gradients of all outputs, None where there is none.
+
+Note [Domains]
+    The generated tests (``tests/ops/``) compare derivatives with finite differences, so they take
+    values where an op is smooth.  An elementwise op says which, and needs to say no more:
+    "real"; "positive"; "nonzero"; "unit", in (-1, 1); "above_one"; "off_integers"; "off_kinks",
+    away from the multiples of 1/2; "off_ties", "off_kinks" where operands differ by such values
+    too; "integers", for ops of bits.
 """
 
 from __future__ import annotations
@@ -135,14 +142,16 @@ class Op:
         write: what the twin does to the first array, where that is cheaper than to compute the
             whole result and copy it; called like `forward`, it must refuse before it changes.
         jvp: the forward-mode rule: "elementwise", "linear", "bilinear", a function or None.
-        domain: which sample values its generated tests use.
+        domain: for an elementwise op the values that its generated tests take (Note [Domains]);
+            None for other ops, for which ``tests/ops/`` has sample calls.
     """
 
     __slots__ = (
-        "aliases", "attrs", "default_attrs", "doc", "domain", "forward", "input_defaults",
-        "inplace", "inputs", "jvp", "keyword_only", "label", "name", "no_grad_outputs",
-        "node_class", "node_name", "order", "outputs", "plans", "promote", "promotion", "publish",
-        "rules", "variadic_attr", "variadic_input", "view", "write",
+        "aliases", "attr_names", "attrs", "default_attrs", "doc", "domain", "forward",
+        "input_defaults", "inplace", "inputs", "jvp", "keyword_only", "label", "name",
+        "no_grad_outputs", "node_class", "node_name", "order", "outputs", "plain_count", "plans",
+        "promote", "promotion", "publish", "rules", "variadic_attr", "variadic_input", "view",
+        "write",
     )  # fmt: skip
 
     def __init__(
@@ -153,6 +162,8 @@ class Op:
         self.input_defaults = signature.inputs
         self.attrs = tuple(signature.attrs)
         self.default_attrs = {k: v for k, v in signature.attrs.items() if v is not REQUIRED}
+        self.attr_names = signature.attrs.keys()
+        self.plain_count = -1 if signature.variadic_input else len(self.inputs)
         self.keyword_only = signature.keyword_only
         self.variadic_input = signature.variadic_input
         self.variadic_attr = signature.variadic_attr
@@ -173,7 +184,7 @@ class Op:
         self.write: Callable[..., Any] | None = options.pop("write", None)
         self.aliases: tuple[str, ...] = options.pop("aliases", ())
         self.jvp: Any = options.pop("jvp", None)
-        self.domain: str = options.pop("domain", "real")
+        self.domain: str | None = options.pop("domain", None)
         self.doc: str = inspect.cleandoc(options.pop("doc", None) or forward.__doc__ or "")
         for targets, function in options.items():
             self._add_rule((targets,), function)
@@ -203,6 +214,8 @@ class Op:
         """
         if self.order:
             return self._bind_ordered(args, kwargs)
+        if len(args) == self.plain_count and kwargs.keys() == self.attr_names:
+            return args, kwargs  # as rules call ops
         if self.variadic_input:
             inputs, rest = _unpack_variadic(self, args)
         else:

@@ -86,12 +86,24 @@ def overlaps_itself(array: np.ndarray) -> bool:
     return array.size > 0 and any(s == 0 and n > 1 for n, s in zip(array.shape, array.strides))
 
 
+def restrided(array: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray:
+    """A view from the first element of `array` on, of any shape and strides in bytes.
+
+    The caller sees to it that the view stays inside the storage.
+    """
+    if array.flags.c_contiguous and array.size and array.dtype.kind != "V":
+        try:
+            # The same as NumPy's as_strided, in a tenth of its time.
+            return np.ndarray(shape, array.dtype, array, 0, strides)
+        except (TypeError, ValueError):  # a view that reaches beyond `array` in its storage
+            pass
+    return np.lib.stride_tricks.as_strided(array, shape, strides)
+
+
 def strided(owner: np.ndarray, view: Geometry) -> np.ndarray:
     """A view of the flat, writable `owner` at the given geometry."""
     itemsize = owner.itemsize
-    return np.lib.stride_tricks.as_strided(
-        owner[view.offset :], view.size, tuple(s * itemsize for s in view.stride)
-    )
+    return restrided(owner[view.offset :], view.size, tuple(s * itemsize for s in view.stride))
 
 
 def flat_storage(array: np.ndarray) -> np.ndarray:

@@ -23,6 +23,7 @@ from clew.autograd.modes import (
     set_grad_enabled,
     state,
 )
+from clew.autograd.node import GradientEdge
 from clew.errors import NoGradientPathError, NonScalarBackwardError
 from clew.tensor import Tensor
 
@@ -223,22 +224,22 @@ def _run(
             raise NoGradientPathError(i, root)
         start.append((edge, gradient if create_graph else gradient._array))
     gradients.clear()  # the engine is to hold them alone
-    with set_grad_enabled(create_graph):
+    recorded = state.grad_enabled
+    state.grad_enabled = create_graph
+    try:
         found = run_backward(start, algebra, keep_graph=keep, accumulate=accumulate, inputs=edges)
+    finally:
+        state.grad_enabled = recorded
     return [algebra.wrap(g) for g in found]
 
 
 def _root_edge(root: Any) -> Any:
-    from clew.autograd.graph import GradientEdge
-
     if isinstance(root, GradientEdge):
         return (root.node, root.output_nr)
     return root._gradient_edge()
 
 
 def _input_edge(x: Any, position: int, *, accumulate: bool) -> Any:
-    from clew.autograd.graph import GradientEdge
-
     if isinstance(x, GradientEdge):
         return (x.node, x.output_nr)
     if not isinstance(x, Tensor):
@@ -254,8 +255,6 @@ def _input_edge(x: Any, position: int, *, accumulate: bool) -> Any:
 
 
 def _is_single(value: Any) -> bool:
-    from clew.autograd.graph import GradientEdge
-
     return isinstance(value, (Tensor, GradientEdge))
 
 

@@ -6,18 +6,11 @@ Layer 4.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from clew.autograd.node import Node
+from clew.autograd.node import GradientEdge
 from clew.autograd.saved import hook_stack
 from clew.tensor import Tensor
-
-
-class GradientEdge(NamedTuple):
-    """The place in the graph where a gradient arrives: output `output_nr` of `node`."""
-
-    node: Node
-    output_nr: int
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:

@@ -14,7 +14,7 @@ import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from clew.autograd.handles import Hooks, RemovableHandle, add_hook
 from clew.autograd.saved import FIRST, Freed, PackedTensor, SavedTensor, SavedTuple
@@ -26,6 +26,13 @@ next_sequence_nr = itertools.count().__next__
 
 Edge = tuple["Node", int]
 Meta = tuple[tuple[int, ...], Any]
+
+
+class GradientEdge(NamedTuple):
+    """The place in the graph where a gradient arrives: output `output_nr` of `node`."""
+
+    node: Node
+    output_nr: int
 
 
 class NodeHooks:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from clew.autograd.modes import no_grad
-from clew.dtypes import legacy_type, of_numpy
+from clew.dtypes import described_type, of_numpy
 from clew.errors import GraphFreedError, SavedTensorModifiedError, at, describe
 from clew.site import here
 
@@ -194,7 +194,7 @@ def modified(saved: SavedTensor, node: Any) -> SavedTensorModifiedError:
     """The error for a saved tensor whose version is no longer the one saved."""
     tensor, counter = saved.tensor, saved.tensor._counter
     shape = ", ".join(map(str, tensor._array.shape))
-    kind = f"torch.{legacy_type(tensor._array.dtype)} [{shape}]"
+    kind = f"{described_type(tensor._array.dtype)} [{shape}]"
     producer = _producer(saved, node)
     which = f", which is {producer}," if producer else ""
     clause = (

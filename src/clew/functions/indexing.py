@@ -264,7 +264,7 @@ def _write(view: Tensor, value: Any) -> None:
             return
         value = apply(_VIEW, (value,), {"size": _trimmed(value._array.shape)})
         if value._array.shape != shape:
-            value = apply(_EXPAND, (value,), {"size": shape, "implicit": False})
+            value = apply(_EXPAND, (value,), {"size": shape})
     apply_inplace(_COPY, view, (value,))
 
 

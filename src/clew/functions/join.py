@@ -384,7 +384,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     grids = []
     for i, x in enumerate(vectors):
         single = (1,) * i + (shape[i],) + (1,) * (len(shape) - i - 1)
-        grids.append(apply(_EXPAND, (x.view(single),), {"size": shape, "implicit": False}))  # type: ignore[attr-defined]
+        grids.append(apply(_EXPAND, (x.view(single),), {"size": shape}))  # type: ignore[attr-defined]
     if flipped:
         grids[:2] = grids[1::-1]
     return tuple(grids)
@@ -464,7 +464,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
                 f"expected Tensor as element {i} in argument 0, but got {type(x).__name__}"
             )
     shape = broadcast_shape(*(x._array.shape for x in tensors))
-    attrs = {"size": shape, "implicit": False}
+    attrs = {"size": shape}
     return tuple(x if x._array.shape == shape else apply(_EXPAND, (x,), attrs) for x in tensors)
 
 
@@ -472,7 +472,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
 def broadcast_to(self: Tensor, *size: Any, **names: Any) -> Any:
     """`expand` to a shape."""
     shape = sizes((names["size"],) if "size" in names else size)
-    return apply(_EXPAND, (self,), {"size": shape, "implicit": False})
+    return apply(_EXPAND, (self,), {"size": shape})
 
 
 @composite(method=False)

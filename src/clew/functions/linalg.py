@@ -130,7 +130,7 @@ def _batched(self: Tensor, other: Tensor) -> Any:
 
 
 def _expanded(x: Tensor, size: tuple[int, ...]) -> Tensor:
-    return apply(_EXPAND, (x,), {"size": size, "implicit": False})
+    return apply(_EXPAND, (x,), {"size": size})
 
 
 @composite(function=False)

@@ -72,7 +72,7 @@ def reshape_as(self: Tensor, other: Tensor) -> Tensor:
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
     """`expand` to the shape of `other`."""
     return apply(  # type: ignore[no-any-return]
-        REGISTRY["expand"], (self,), {"size": other._array.shape, "implicit": False}
+        REGISTRY["expand"], (self,), {"size": other._array.shape}
     )
 
 

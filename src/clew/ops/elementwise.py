@@ -21,29 +21,29 @@ _FLOATING: dict[str, Any] = {"promote": "floating", "inplace": True}
 
 
 add = op(
-    "add(self, other)", np.add, doc="``self + other``.", jvp="linear", publish=(),
+    "add(self, other)", np.add, doc="``self + other``.", jvp="linear", domain="real", publish=(),
     self=lambda F, grad: grad, other=lambda F, grad: grad, **_ARITHMETIC,
 )  # fmt: skip
 
 
-@op("add_scaled(self, other; *, alpha)", node="AddBackward0", jvp="linear", publish=(),
-    self=lambda F, grad: grad, other=lambda F, grad, *, alpha: grad * alpha,
+@op("add_scaled(self, other; *, alpha)", node="AddBackward0", jvp="linear", domain="real",
+    publish=(), self=lambda F, grad: grad, other=lambda F, grad, *, alpha: grad * alpha,
     **_ARITHMETIC)  # fmt: skip
 def add_scaled(x: Any, y: Any, *, alpha: Any) -> Any:
     """``self + alpha * other``."""
     return np.add(x, np.multiply(y, alpha))
 
 
-@op("sub(self, other)", jvp="linear", publish=(), self=lambda F, grad: grad,
-    other=lambda F, grad: -grad, **_ARITHMETIC)  # fmt: skip
+@op("sub(self, other)", jvp="linear", domain="real", publish=(),
+    self=lambda F, grad: grad, other=lambda F, grad: -grad, **_ARITHMETIC)  # fmt: skip
 def sub(x: Any, y: Any) -> Any:
     """``self - other``."""
     _refuse_bools(x, y)
     return np.subtract(x, y)
 
 
-@op("sub_scaled(self, other; *, alpha)", node="SubBackward0", jvp="linear", publish=(),
-    self=lambda F, grad: grad, other=lambda F, grad, *, alpha: grad * -alpha,
+@op("sub_scaled(self, other; *, alpha)", node="SubBackward0", jvp="linear", domain="real",
+    publish=(), self=lambda F, grad: grad, other=lambda F, grad, *, alpha: grad * -alpha,
     **_ARITHMETIC)  # fmt: skip
 def sub_scaled(x: Any, y: Any, *, alpha: Any) -> Any:
     """``self - alpha * other``."""
@@ -51,8 +51,8 @@ def sub_scaled(x: Any, y: Any, *, alpha: Any) -> Any:
     return np.subtract(x, np.multiply(y, alpha))
 
 
-@op("rsub(self, other)", jvp="linear", node="RsubBackward1", publish=(), promote="arithmetic",
-    self=lambda F, grad: -grad, other=lambda F, grad: grad)  # fmt: skip
+@op("rsub(self, other)", jvp="linear", node="RsubBackward1", domain="real", publish=(),
+    promote="arithmetic", self=lambda F, grad: -grad, other=lambda F, grad: grad)  # fmt: skip
 def rsub(x: Any, y: Any) -> Any:
     """``other - self``."""
     _refuse_bools(x, y)
@@ -72,6 +72,7 @@ mul = op(
     np.multiply,
     doc="``self * other``.",
     jvp="bilinear",
+    domain="real",
     aliases=("multiply",),
     self=lambda F, grad, other: grad * conj(F, other),
     other=lambda F, grad, self: grad * conj(F, self),
@@ -193,10 +194,12 @@ def pow_scalar(x: Any, *, exponent: Any) -> Any:
 def _(F: Any, grad: Any, self: Any, *, exponent: Any) -> Any:
     if exponent == 0:
         return F.zeros_like(self)
-    return grad * conj(F, exponent * F.pow_scalar(self, exponent - 1))
+    if exponent == 2:
+        return grad * conj(F, 2 * self)
+    return grad * conj(F, exponent * F.pow_scalar(self, exponent=exponent - 1))
 
 
-@op("rpow(self, base)", node="PowBackward2", publish=(), promote="arithmetic")
+@op("rpow(self, base)", node="PowBackward2", publish=(), promote="arithmetic", domain="real")
 def rpow(x: Any, base: Any) -> Any:
     """``base ** self`` for a number."""
     return _power(base, x)
@@ -272,7 +275,7 @@ hypot = op(
 )  # fmt: skip
 
 
-@op("lerp(self, end, weight)", promote="arithmetic", inplace=True)
+@op("lerp(self, end, weight)", promote="arithmetic", inplace=True, domain="real")
 def lerp(x: Any, end: Any, weight: Any) -> Any:
     """``self + weight * (end - self)``, computed from the nearer end."""
     near = np.abs(weight) < 0.5
@@ -298,7 +301,8 @@ def _(F: Any, grad: Any, self: Any, end: Any) -> Any:
     return grad * (end - self)
 
 
-@op("addcmul(self, tensor1, tensor2; *, value=1)", promote="arithmetic", inplace=True)
+@op("addcmul(self, tensor1, tensor2; *, value=1)", promote="arithmetic", inplace=True,
+    domain="real")  # fmt: skip
 def addcmul(x: Any, first: Any, second: Any, *, value: Any) -> Any:
     """``self + value * tensor1 * tensor2``."""
     product = np.multiply(first, second)

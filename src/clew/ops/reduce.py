@@ -29,7 +29,7 @@ def sum_all(x: Any, *, dtype: Any) -> Any:
 
 @sum_all.grad("self")
 def _(F: Any, grad: Any, self_shape: Any) -> Any:
-    return F.expand(grad, self_shape)
+    return F.expand(grad, size=self_shape)
 
 
 @op("sum(self; dim=None, keepdim=False, *, dtype=None)", node="SumBackward1", publish=(),
@@ -41,7 +41,7 @@ def sum(x: Any, *, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 @sum.grad("self")
 def _(F: Any, grad: Any, self_shape: Any, *, dim: Any, keepdim: bool) -> Any:
-    return F.expand(keep_dims(F, grad, self_shape, dim, keepdim), self_shape)
+    return F.expand(keep_dims(F, grad, self_shape, dim, keepdim), size=self_shape)
 
 
 @op("sum_to_size(self; size)", publish=(), jvp="linear")
@@ -86,7 +86,7 @@ def mean_all(x: Any, *, dtype: Any) -> Any:
 
 @mean_all.grad("self")
 def _(F: Any, grad: Any, self_shape: Any) -> Any:
-    return F.expand(grad, self_shape) / max(count(self_shape, None), 1)
+    return F.expand(grad / max(count(self_shape, None), 1), size=self_shape)
 
 
 @op("mean(self; dim=None, keepdim=False, *, dtype=None)", node="MeanBackward1", publish=(),
@@ -98,8 +98,8 @@ def mean(x: Any, *, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 @mean.grad("self")
 def _(F: Any, grad: Any, self_shape: Any, *, dim: Any, keepdim: bool) -> Any:
-    whole = F.expand(keep_dims(F, grad, self_shape, dim, keepdim), self_shape)
-    return whole / max(count(self_shape, dim), 1)
+    each = keep_dims(F, grad, self_shape, dim, keepdim) / max(count(self_shape, dim), 1)
+    return F.expand(each, size=self_shape)
 
 
 # -- extrema
@@ -123,7 +123,7 @@ def _extremum_of_all(name: str, function: Any) -> Any:
 
     return op(
         f"{name}_all(self)", forward, doc=f"The {name} of all elements.", publish=(),
-        node=f"{name.capitalize()}Backward1", domain="distinct", self=rule,
+        node=f"{name.capitalize()}Backward1", self=rule,
     )  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def _extremum_with_index(name: str, argument: Any) -> Any:
     return op(
         f"{name}_dim(self; dim, keepdim=False) -> values, indices", forward, publish=(),
         doc=f"The {name} along `dim` and where it stands.", node=f"{name.capitalize()}Backward0",
-        no_grad_outputs=(1,), domain="distinct", self=rule,
+        no_grad_outputs=(1,), self=rule,
     )  # fmt: skip
 
 
@@ -213,7 +213,7 @@ def _extrema(name: str, function: Any) -> Any:
         return keep_dims(F, grad, shape, dim, keepdim) * (weight / total)
 
     return op(
-        f"{name}(self; dim=(), keepdim=False)", forward, domain="distinct", self=rule,
+        f"{name}(self; dim=(), keepdim=False)", forward, self=rule,
         doc=f"The extremum over `dim`; equal elements share the gradient (see `{name}`).",
     )  # fmt: skip
 

@@ -6,9 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from clew.dtypes import described_type
 from clew.op import op
 from clew.ops.rules import wrap_dim
-from clew.storage import Geometry, contiguous_strides, extent, flat_storage, strided
+from clew.storage import (
+    Geometry,
+    contiguous_strides,
+    extent,
+    flat_storage,
+    restrided,
+    strided,
+)
 
 # -- shapes
 
@@ -100,38 +108,38 @@ def _(F: Any, grad: Any, self_shape: Any) -> Any:
     return F.reshape(grad, self_shape)
 
 
-@op("expand(self; *size, implicit=False)", view=True, publish=("method",), jvp="linear")
-def expand(x: Any, *, size: Any, implicit: bool) -> Any:
+@op("expand(self; *size)", view=True, publish=("method",), jvp="linear")
+def expand(x: Any, *, size: Any) -> Any:
     """Repeat dimensions of size one without copying; -1 keeps a size."""
     extra = len(size) - x.ndim
     if extra < 0:
         raise RuntimeError(
-            f"expand({{{_sizes(x.shape)}}}, size={{{_sizes(size)}}}): the number of sizes provided "
-            f"({len(size)}) must be greater or equal to the number of dimensions in the tensor "
-            f"({x.ndim})"
+            f"expand({described_type(x.dtype)}{{{list(x.shape)}}}, size={list(size)}): the number "
+            f"of sizes provided ({len(size)}) must be greater or equal to the number of dimensions "
+            f"in the tensor ({x.ndim})"
         )
-    full = []
-    for i, n in enumerate(size):
-        if n == -1 and i < extra:
+    shape, strides = list(size), [0] * len(size)
+    for i in range(len(size) - 1, -1, -1):
+        n = size[i]
+        if i >= extra:
+            known, stride = x.shape[i - extra], x.strides[i - extra]
+        elif n == -1:
             raise RuntimeError(
                 f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing "
                 f"dimension {i}"
             )
-        known = x.shape[i - extra] if i >= extra else 1
-        if n != -1 and known not in (1, n):
+        else:
+            known = 1
+            stride = x.itemsize if i == len(size) - 1 else shape[i + 1] * strides[i + 1]
+        if n in (-1, known):
+            shape[i], strides[i] = known, stride
+        elif known != 1:
             raise RuntimeError(
                 f"The expanded size of the tensor ({n}) must match the existing size ({known}) at "
                 f"non-singleton dimension {i}.  Target sizes: {list(size)}.  Tensor sizes: "
                 f"{list(x.shape)}"
             )
-        full.append(known if n == -1 else n)
-    result = np.broadcast_to(x, full)
-    # broadcast_to forbids writing; whether a write is allowed is for the version check to say.
-    return np.lib.stride_tricks.as_strided(x, result.shape, result.strides)
-
-
-def _sizes(shape: Any) -> str:
-    return ", ".join(map(str, shape))
+    return restrided(x, tuple(shape), tuple(strides))
 
 
 @expand.grad("self")
@@ -298,7 +306,7 @@ def diagonal(x: Any, *, offset: int, dim1: int, dim2: int) -> Any:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     read_only = np.diagonal(x, offset, first, second)
     return (
-        np.lib.stride_tricks.as_strided(x, read_only.shape, read_only.strides)
+        restrided(x, read_only.shape, read_only.strides)
         if (offset == 0)
         else _writable_diagonal(x, offset, first, second)
     )
@@ -310,7 +318,7 @@ def _writable_diagonal(x: Any, offset: int, first: int, second: int) -> Any:
     start[second if offset > 0 else first] = slice(abs(offset), None)
     part = x[tuple(start)]
     read_only = np.diagonal(part, 0, first, second)
-    return np.lib.stride_tricks.as_strided(part, read_only.shape, read_only.strides)
+    return restrided(part, read_only.shape, read_only.strides)
 
 
 @diagonal.grad("self")
@@ -335,7 +343,7 @@ def _(F: Any, grad: Any, *, offset: int, dim1: int, dim2: int) -> Any:
 def unfold(x: Any, *, dimension: int, size: int, step: int) -> Any:
     """All slices of `size` along a dimension, `step` apart, as a new last dimension."""
     if x.ndim == 0:
-        return np.lib.stride_tricks.as_strided(x, (size,), (x.itemsize,))
+        return restrided(x, (size,), (x.itemsize,))
     d = wrap_dim(dimension, x.ndim)
     if size > x.shape[d]:
         raise RuntimeError(
@@ -348,7 +356,7 @@ def unfold(x: Any, *, dimension: int, size: int, step: int) -> Any:
     shape[d] = (shape[d] - size) // step + 1
     inner = strides[d]
     strides[d] *= step
-    return np.lib.stride_tricks.as_strided(x, (*shape, size), (*strides, inner))
+    return restrided(x, (*shape, size), (*strides, inner))
 
 
 @unfold.grad("self")
