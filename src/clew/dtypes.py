@@ -99,6 +99,12 @@ SCALAR_NAMES = {
 }  # fmt: skip
 
 
+# The types that PyTorch had before it named all others in another way.
+_OLD = frozenset(
+    ["uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
+)  # fmt: skip
+
+
 def of_numpy(numpy_dtype: np.dtype) -> dtype:
     """The clew dtype of a NumPy dtype.
 
@@ -129,6 +135,14 @@ def scalar_name(numpy_dtype: np.dtype) -> str:
 def legacy_type(numpy_dtype: np.dtype) -> str:
     """The name of the tensor type as PyTorch 0.3 had it: ``FloatTensor``, ``LongTensor``, ..."""
     return _LEGACY_TYPES[_OF_NUMPY[numpy_dtype].name]
+
+
+def described_type(numpy_dtype: np.dtype) -> str:
+    """How PyTorch's messages name a tensor of this type: ``torch.FloatTensor``, ``CPUBoolType``."""
+    found = _OF_NUMPY[numpy_dtype]
+    if found.name in _OLD:
+        return f"torch.{_LEGACY_TYPES[found.name]}"
+    return f"CPU{SCALAR_NAMES[found.name]}Type"
 
 
 def of_legacy_type(name: str) -> dtype | None:

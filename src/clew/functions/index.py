@@ -86,6 +86,26 @@ def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     return apply_inplace(op, self, rest, attrs)
 
 
+@composite()
+def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """`self` with a number or 0-d tensor where `mask` is true; the two broadcast.
+
+    Raises:
+        RuntimeError: the mask is not boolean, or the type of `self` cannot hold the value.
+    """
+    if isinstance(value, Tensor):
+        return apply(REGISTRY["masked_fill_tensor"], (self, mask, value))
+    return apply(REGISTRY["masked_fill"], (self, mask), {"value": value})
+
+
+@composite(function=False)
+def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """`masked_fill` in place."""
+    if isinstance(value, Tensor):
+        return apply_inplace(REGISTRY["masked_fill_tensor"], self, (mask, value))
+    return apply_inplace(REGISTRY["masked_fill"], self, (mask,), {"value": value})
+
+
 @composite(out=True)
 def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """The elements that `indices` names along `dim`, the other dimensions broadcast.

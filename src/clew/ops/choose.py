@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from clew.dtypes import of_numpy
 from clew.op import op
 from clew.ops.scalars import checked_number
 from clew.promotion import arithmetic
+from clew.rng.target import range_of
 
 
-@op("where(condition, self, other)", publish=(), domain="masks")
+@op("where(condition, self, other)", publish=())
 def where(condition: Any, x: Any, y: Any) -> Any:
     """`self` where `condition`, else `other`."""
     if condition.dtype != np.bool_:
@@ -87,7 +87,7 @@ def _filling(x: Any, mask: Any, value: Any) -> Any:
     if mask.dtype != np.bool_:
         raise RuntimeError(
             f"masked_fill_ only supports boolean masks, but got mask with dtype "
-            f"{of_numpy(mask.dtype)!r}"
+            f"{range_of(mask.dtype).c_name}"
         )
     if isinstance(value, np.ndarray):
         if value.ndim:
@@ -99,10 +99,10 @@ def _filling(x: Any, mask: Any, value: Any) -> Any:
     return np.asarray(checked_number(value, x.dtype), x.dtype)
 
 
-def _write_filling(x: Any, mask: Any, value: Any) -> None:
-    value = _filling(x, mask, value)
+def _fill_where(x: Any, mask: Any, value: Any) -> None:
+    filling = _filling(x, mask, value)
     try:
-        np.copyto(x, value, where=mask)
+        np.copyto(x, filling, where=mask)
     except ValueError:
         raise RuntimeError(
             f"output with shape {list(x.shape)} doesn't match the broadcast shape "
@@ -110,21 +110,37 @@ def _write_filling(x: Any, mask: Any, value: Any) -> None:
         ) from None
 
 
-@op("masked_fill(self, mask, value)", inplace=True, node="MaskedFillBackward0", domain="masks",
-    write=_write_filling)  # fmt: skip
-def masked_fill(x: Any, mask: Any, value: Any) -> Any:
-    """`self` with a number (or 0-d tensor) where `mask` is true."""
+@op("masked_fill_tensor(self, mask, value)", inplace=True, publish=(), label="masked_fill",
+    node="MaskedFillBackward1", write=_fill_where)  # fmt: skip
+def masked_fill_tensor(x: Any, mask: Any, value: Any) -> Any:
+    """`self` with a 0-d tensor where `mask` is true."""
+    return np.where(mask, _filling(x, mask, value), x)
+
+
+@masked_fill_tensor.grad("self")
+def _(F: Any, grad: Any, mask: Any) -> Any:
+    return F.where(mask, 0, grad)
+
+
+@masked_fill_tensor.grad("value")
+def _(F: Any, grad: Any, mask: Any) -> Any:
+    return F.sum_all(F.where(mask, grad, 0))
+
+
+def _fill_where_number(x: Any, mask: Any, *, value: Any) -> None:
+    _fill_where(x, mask, value)
+
+
+@op("masked_fill(self, mask; value)", inplace=True, publish=(),
+    write=_fill_where_number)  # fmt: skip
+def masked_fill(x: Any, mask: Any, *, value: Any) -> Any:
+    """`self` with a number where `mask` is true."""
     return np.where(mask, _filling(x, mask, value), x)
 
 
 @masked_fill.grad("self")
 def _(F: Any, grad: Any, mask: Any) -> Any:
     return F.where(mask, 0, grad)
-
-
-@masked_fill.grad("value")
-def _(F: Any, grad: Any, mask: Any) -> Any:
-    return F.sum_all(F.where(mask, grad, 0))
 
 
 @op("nan_to_num(self; nan=None, posinf=None, neginf=None)", inplace=True)

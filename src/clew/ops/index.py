@@ -338,7 +338,7 @@ def _write_masked(x: Any, mask: Any, source: Any) -> None:
         )
     if mask.ndim > x.ndim:
         raise RuntimeError(
-            f"expand(torch.BoolTensor{{{list(mask.shape)}}}, size={list(x.shape)}): the number of "
+            f"expand(CPUBoolType{{{list(mask.shape)}}}, size={list(x.shape)}): the number of "
             f"sizes provided ({x.ndim}) must be greater or equal to the number of dimensions in "
             f"the tensor ({mask.ndim})"
         )
