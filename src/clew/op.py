@@ -133,6 +133,7 @@ class Op:
         promote: how the operands' types are brought together before the forward, a key of
             `clew.promotion.RULES`, or None.
         view: the result shares the first input's memory.
+        tensors_only: no input may be a number.
         node_name: the name of its graph nodes, PyTorch's where it has one.
         no_grad_outputs: indices of outputs that never require grad (integer results).
         order: the parameters as users (and rules) give them by position, as in
@@ -150,8 +151,8 @@ class Op:
         "aliases", "attr_names", "attrs", "default_attrs", "doc", "domain", "forward",
         "input_defaults", "inplace", "inputs", "jvp", "keyword_only", "label", "name",
         "no_grad_outputs", "node_class", "node_name", "order", "outputs", "plain_count", "plans",
-        "promote", "promotion", "publish", "rules", "variadic_attr", "variadic_input", "view",
-        "write",
+        "promote", "promotion", "publish", "rules", "tensors_only", "variadic_attr",
+        "variadic_input", "view", "write",
     )  # fmt: skip
 
     def __init__(
@@ -176,6 +177,7 @@ class Op:
         self.view: bool = options.pop("view", False)
         self.promote: str | None = options.pop("promote", None)
         self.promotion = RULES[self.promote] if self.promote else None
+        self.tensors_only: bool = options.pop("tensors_only", False)
         self.node_name: str = options.pop("node", None) or _node_name(self.name)
         self.no_grad_outputs: tuple[int, ...] = options.pop("no_grad_outputs", ())
         self.order: tuple[str, ...] = _split(options.pop("order", ""))

@@ -22,7 +22,7 @@ from clew.ops.rules import conj, wrap_dim
 # -- sigmoid
 
 
-@op("sigmoid(self)", promote="floating", inplace=True, aliases=("expit",))
+@op("sigmoid(self)", promote="floating", inplace=True, domain="real", aliases=("expit",))
 @pointwise
 def sigmoid(x: Any) -> Any:
     """``1 / (1 + exp(-self))``."""
@@ -58,7 +58,7 @@ def _(F: Any, grad: Any, grad_output: Any, output: Any) -> Any:
     return grad * conj(F, grad_output * (1 - 2 * output))
 
 
-@op("log_sigmoid(self)", publish=())
+@op("log_sigmoid(self)", publish=(), domain="real")
 def log_sigmoid(x: Any) -> Any:
     """``log(sigmoid(self))``."""
     floating_only(x, "log_sigmoid_cpu")
@@ -79,7 +79,7 @@ def _(F: Any, grad: Any, self: Any) -> Any:
     return F.log_sigmoid_backward(grad, self)
 
 
-@op("log_sigmoid_backward(grad_output, self)", publish=())
+@op("log_sigmoid_backward(grad_output, self)", publish=(), domain="real")
 @pointwise
 def log_sigmoid_backward(grad: Any, x: Any) -> Any:
     """``grad_output * (1 - s)``."""
@@ -102,7 +102,7 @@ def _(F: Any, grad: Any, grad_output: Any, self: Any) -> Any:
 # -- silu, mish
 
 
-@op("silu(self)", publish=(), inplace=True)
+@op("silu(self)", publish=(), inplace=True, domain="real")
 def silu(x: Any) -> Any:
     """``self * sigmoid(self)``, also called swish."""
     if x.dtype.kind != "c":
@@ -123,7 +123,7 @@ def _(F: Any, grad: Any, self: Any) -> Any:
     return F.silu_backward(grad, self)
 
 
-@op("silu_backward(grad_output, self)", publish=())
+@op("silu_backward(grad_output, self)", publish=(), domain="real")
 @pointwise
 def silu_backward(grad: Any, x: Any) -> Any:
     """``grad_output * s * (1 + x * (1 - s))``."""
@@ -148,7 +148,7 @@ def _(F: Any, grad: Any, grad_output: Any, self: Any) -> Any:
     return grad * conj(F, grad_output * (s * (1 - s) * (2 + self * (1 - 2 * s))))
 
 
-@op("mish(self)", publish=(), inplace=True)
+@op("mish(self)", publish=(), inplace=True, domain="real")
 def mish(x: Any) -> Any:
     """``self * tanh(log(1 + exp(self)))``."""
     floating_only(x, "mish_cpu")
@@ -183,7 +183,7 @@ def _(F: Any, grad: Any, self: Any) -> Any:
     return F.mish_backward(grad, self)
 
 
-@op("mish_backward(grad_output, self)", publish=())
+@op("mish_backward(grad_output, self)", publish=(), domain="real")
 @pointwise
 def mish_backward(grad: Any, x: Any) -> Any:
     """With t = tanh(softplus(x)): ``grad_output * (t + x * s * (1 - t**2))``."""
@@ -215,7 +215,7 @@ def _(F: Any, grad: Any, grad_output: Any, self: Any) -> Any:
 # -- softplus
 
 
-@op("softplus(self; beta=1, threshold=20)", publish=())
+@op("softplus(self; beta=1, threshold=20)", publish=(), domain="real")
 def softplus(x: Any, *, beta: float, threshold: float) -> Any:
     """``log(1 + exp(beta * self)) / beta``; `self` where ``beta * self`` is above `threshold`."""
     floating_only(x, "softplus_cpu")
@@ -238,7 +238,7 @@ def _(F: Any, grad: Any, self: Any, *, beta: float, threshold: float) -> Any:
     return F.softplus_backward(grad, self, beta=beta, threshold=threshold)
 
 
-@op("softplus_backward(grad_output, self; beta, threshold)", publish=())
+@op("softplus_backward(grad_output, self; beta, threshold)", publish=(), domain="real")
 @pointwise
 def softplus_backward(grad: Any, x: Any, *, beta: float, threshold: float) -> Any:
     """``grad_output * sigmoid(beta * self)``; `grad_output` above the threshold."""
@@ -268,7 +268,7 @@ _ROOT, _CUBIC = sqrt(2 / pi), 0.044715
 """The tanh approximation is ``x / 2 * (1 + tanh(_ROOT * (x + _CUBIC * x**3)))``."""
 
 
-@op("gelu(self; *, approximate='none')", publish=(), inplace=True)
+@op("gelu(self; *, approximate='none')", publish=(), inplace=True, domain="real")
 def gelu(x: Any, *, approximate: str) -> Any:
     """`self` times the probability that a standard normal variable is below `self`.
 
@@ -311,7 +311,7 @@ def _(F: Any, grad: Any, self: Any, *, approximate: str) -> Any:
     return F.gelu_backward(grad, self, approximate=approximate)
 
 
-@op("gelu_backward(grad_output, self; approximate)", publish=())
+@op("gelu_backward(grad_output, self; approximate)", publish=(), domain="real")
 def gelu_backward(grad: Any, x: Any, *, approximate: str) -> Any:
     """`grad_output` times the slope of `gelu`."""
     return _gelu_tanh_backward(grad, x) if approximate == "tanh" else _gelu_backward(grad, x)
@@ -423,19 +423,20 @@ def _celu_grad_by_result(F: Any, grad: Any, result: Any, *, alpha: float) -> Any
 
 
 # Out of place the gradient reads the input, in place it has only the result.
-op(f"elu(self; {_ELU})", _elu, publish=(), self=_elu_grad)
+op(f"elu(self; {_ELU})", _elu, publish=(), domain="off_kinks", self=_elu_grad)
 op(
     f"elu_inplace(self; {_ELU})", _elu, publish=(), inplace=True, node="EluBackward1",
-    self=_elu_grad_by_result,
+    domain="off_kinks", self=_elu_grad_by_result,
 )  # fmt: skip
-op("celu(self; alpha=1.0)", _celu, publish=(), self=_celu_grad)
+op("celu(self; alpha=1.0)", _celu, publish=(), domain="off_kinks", self=_celu_grad)
 op(
     "celu_inplace(self; alpha=1.0)", _celu, publish=(), inplace=True, node="CeluBackward1",
-    self=_celu_grad_by_result,
+    domain="off_kinks", self=_celu_grad_by_result,
 )  # fmt: skip
 
 
-@op("elu_backward(grad_output, self; alpha, scale, input_scale, is_result)", publish=())
+@op("elu_backward(grad_output, self; alpha, scale, input_scale, is_result)", publish=(),
+    domain="off_kinks")  # fmt: skip
 @pointwise
 def elu_backward(
     grad: Any, x: Any, *, alpha: float, scale: float, input_scale: float, is_result: bool

@@ -143,7 +143,7 @@ def _(F: Any, grad: Any, mask: Any) -> Any:
     return F.where(mask, 0, grad)
 
 
-@op("nan_to_num(self; nan=None, posinf=None, neginf=None)", inplace=True)
+@op("nan_to_num(self; nan=None, posinf=None, neginf=None)", inplace=True, domain="real")
 def nan_to_num(x: Any, *, nan: Any, posinf: Any, neginf: Any) -> Any:
     """Replace NaN and infinities by numbers; by default 0 and the largest finite values."""
     if x.dtype.kind in "biu":

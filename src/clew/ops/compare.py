@@ -19,11 +19,11 @@ for _name, _ufunc, _alias in (
 ):
     op(
         f"{_name}(self, other)", _ufunc, promote="arithmetic", inplace=True, aliases=_alias,
-        doc=f"Elementwise ``{_ufunc.__name__}``, a bool tensor.",
+        domain="real", doc=f"Elementwise ``{_ufunc.__name__}``, a bool tensor.",
     )  # fmt: skip
 
 for _name in ("logical_and", "logical_or", "logical_xor"):
-    op(f"{_name}(self, other)", getattr(np, _name), inplace=True)
+    op(f"{_name}(self, other)", getattr(np, _name), inplace=True, domain="real")
 
 
 def _bits(name: str, function: Any) -> None:
@@ -33,7 +33,8 @@ def _bits(name: str, function: Any) -> None:
             raise RuntimeError(f"\"{name}_cpu\" not implemented for '{_type_name(x, y)}'")
         return function(x, y)
 
-    op(f"{name}(self, other)", forward, doc=f"Elementwise {name}.", inplace=True)
+    doc = f"Elementwise {name}."
+    op(f"{name}(self, other)", forward, doc=doc, inplace=True, domain="integers")
 
 
 def _type_name(x: Any, y: Any) -> str:
@@ -52,7 +53,7 @@ for _name, _function in (
     _bits(_name, _function)
 
 
-@op("isclose(self, other; rtol=1e-05, atol=1e-08, equal_nan=False)")
+@op("isclose(self, other; rtol=1e-05, atol=1e-08, equal_nan=False)", domain="real")
 def isclose(x: Any, y: Any, *, rtol: float, atol: float, equal_nan: bool) -> Any:
     """Whether ``|self - other| <= atol + rtol * |other|``, elementwise."""
     if x.dtype != y.dtype:

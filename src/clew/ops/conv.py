@@ -34,7 +34,7 @@ class Geometry(NamedTuple):
 
 
 @op(f"convolution(input, weight, bias=None; {', '.join(Geometry._fields)})",
-    publish=("function",), domain="images")  # fmt: skip
+    publish=("function",))  # fmt: skip
 def convolution(x: Any, w: Any, bias: Any, **geometry: Any) -> Any:
     """Cross-correlate ``(N, C, *size)`` with a weight; `transposed`: the adjoint of that.
 
@@ -82,8 +82,7 @@ def _(
     ]
 
 
-@op("convolution_backward_input(grad_output, weight; size, geometry)", publish=(),
-    domain="images")  # fmt: skip
+@op("convolution_backward_input(grad_output, weight; size, geometry)", publish=())
 def convolution_backward_input(grad: Any, w: Any, *, size: Ints, geometry: Geometry) -> Any:
     """Gradient of the input, whose shape is `size`."""
     g = geometry
@@ -103,8 +102,7 @@ def _(F: Any, grad: Any, grad_output: Any, weight_shape: Any, *, geometry: Geome
     return F.convolution_backward_weight(grad_output, grad, size=weight_shape, geometry=geometry)
 
 
-@op("convolution_backward_weight(grad_output, input; size, geometry)", publish=(),
-    domain="images")  # fmt: skip
+@op("convolution_backward_weight(grad_output, input; size, geometry)", publish=())
 def convolution_backward_weight(grad: Any, x: Any, *, size: Ints, geometry: Geometry) -> Any:
     """Gradient of the weight, whose shape is `size`."""
     g = geometry
@@ -124,7 +122,7 @@ def _(F: Any, grad: Any, grad_output: Any, input_shape: Any, *, geometry: Geomet
     return F.convolution_backward_input(grad_output, grad, size=input_shape, geometry=geometry)
 
 
-@op("convolution_backward_bias(grad_output)", publish=(), domain="images", jvp="linear")
+@op("convolution_backward_bias(grad_output)", publish=(), jvp="linear")
 def convolution_backward_bias(grad: Any) -> Any:
     """Gradient of the bias: the sum over batch and space."""
     return plain.conv_backward_bias(grad)

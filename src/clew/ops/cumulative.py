@@ -58,7 +58,7 @@ def _(F: Any, grad: Any, *, dim: int) -> Any:
 # -- products
 
 
-@op("cumprod(self; dim, *, dtype=None)", inplace=True, domain="nonzero")
+@op("cumprod(self; dim, *, dtype=None)", inplace=True)
 def cumprod(x: Any, *, dim: int, dtype: Any) -> Any:
     """The products of the first one, two, ... slices along `dim`; of integers in int64."""
     return _accumulate(np.cumprod, x, dim, dtype)
@@ -71,7 +71,7 @@ def _(F: Any, grad: Any, self: Any, result: Any, *, dim: int) -> Any:
     return F.cumprod_backward(grad, conj(F, self), conj(F, result), dim=wrap_dim(dim, self.ndim))
 
 
-@op("cumprod_backward(self, x, products; dim)", publish=(), domain="nonzero")
+@op("cumprod_backward(self, x, products; dim)", publish=())
 def cumprod_backward(grad: Any, x: Any, products: Any, *, dim: int) -> Any:
     """The gradient of `cumprod` of `x` with the result `products`.
 
@@ -143,7 +143,7 @@ def _running_extremum(name: str, ufunc: Any) -> None:
 
     op(
         f"{name}(self; dim) -> values, indices", forward, publish=(), no_grad_outputs=(1,),
-        self=rule, domain="distinct", doc="The extremum so far along `dim` and where it stands.",
+        self=rule, doc="The extremum so far along `dim` and where it stands.",
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ def take_rows(table: Any, indices: Any) -> Any:
 
 
 @op("embedding(weight, indices; padding_idx=-1, scale_grad_by_freq=False, sparse=False)",
-    publish=("function",), domain="rows", jvp="linear")  # fmt: skip
+    publish=("function",), jvp="linear")  # fmt: skip
 def embedding(
     weight: Any, indices: Any, *, padding_idx: int, scale_grad_by_freq: bool, sparse: bool
 ) -> Any:
@@ -64,7 +64,7 @@ def _(
 
 
 @op("embedding_dense_backward(grad_output, indices; num_weights, padding_idx, scale_grad_by_freq)",
-    publish=(), domain="rows", jvp="linear")  # fmt: skip
+    publish=(), jvp="linear")  # fmt: skip
 def embedding_dense_backward(
     grad: Any, indices: Any, *, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> Any:
@@ -80,7 +80,7 @@ def _(F: Any, grad: Any, indices: Any, *, padding_idx: int, scale_grad_by_freq: 
 
 
 @op("embedding_dense_double_backward(self, indices; padding_idx, scale_grad_by_freq)",
-    publish=(), domain="rows", jvp="linear")  # fmt: skip
+    publish=(), jvp="linear")  # fmt: skip
 def embedding_dense_double_backward(
     x: Any, indices: Any, *, padding_idx: int, scale_grad_by_freq: bool
 ) -> Any:
@@ -104,8 +104,7 @@ def _(
     )  # fmt: skip
 
 
-@op("embedding_renorm(self, indices; max_norm, norm_type)", publish=(), inplace=True,
-    domain="rows")  # fmt: skip
+@op("embedding_renorm(self, indices; max_norm, norm_type)", publish=(), inplace=True)
 def embedding_renorm(table: Any, indices: Any, *, max_norm: float, norm_type: float) -> Any:
     """`self` with the named rows shrunk to norm `max_norm` where they are longer."""
     _check_indices(indices, "embedding_renorm_")

@@ -45,7 +45,7 @@ def _both(need: Any, to_self: Any) -> list[Any]:
 # -- squared error
 
 
-@op("mse_loss(self, target; reduction)", **_PAIR)
+@op("mse_loss(self, target; reduction)", domain="real", **_PAIR)
 def mse_loss(x: Any, t: Any, *, reduction: str) -> Any:
     """``(self - target)**2``."""
     floating_only(x, "mse_cpu")
@@ -64,7 +64,7 @@ def _(F: Any, grad: Any, self: Any, target: Any, *, reduction: str, need: Any) -
     return _both(need, F.mse_loss_backward(grad, self, target, reduction=reduction))
 
 
-@op("mse_loss_backward(grad_output, self, target; reduction)", **_PAIR)
+@op("mse_loss_backward(grad_output, self, target; reduction)", domain="real", **_PAIR)
 def mse_loss_backward(grad: Any, x: Any, t: Any, *, reduction: str) -> Any:
     """``2 * (self - target) * grad_output``."""
     d = np.asarray(np.subtract(widen(x), widen(t)))
@@ -187,8 +187,7 @@ def _(
 # -- binary cross-entropy
 
 
-@op("binary_cross_entropy(self, target, weight=None; reduction)", publish=(),
-    domain="probabilities")  # fmt: skip
+@op("binary_cross_entropy(self, target, weight=None; reduction)", publish=())
 def binary_cross_entropy(x: Any, t: Any, weight: Any, *, reduction: str) -> Any:
     """``-weight * (target * log(self) + (1 - target) * log(1 - self))``, no log below -100.
 
@@ -233,7 +232,7 @@ def _(F: Any, grad: Any, self: Any, weight: Any, *, reduction: str) -> Any:
 
 
 @op("binary_cross_entropy_backward(grad_output, self, target, weight=None; reduction)",
-    publish=(), domain="probabilities")  # fmt: skip
+    publish=())  # fmt: skip
 def binary_cross_entropy_backward(grad: Any, x: Any, t: Any, weight: Any, *, reduction: str) -> Any:
     """``(self - target) / (self * (1 - self))`` times weight and `grad_output`."""
     d = _cross_entropy_slope(x, t)
@@ -392,7 +391,7 @@ def _declare_nll(name: str, node: str) -> None:
 
     op(
         f"{name}(self, target, weight=None; reduction, ignore_index) -> output, total_weight",
-        forward, publish=(), node=node, no_grad_outputs=(1,), domain="classes", self=rule,
+        forward, publish=(), node=node, no_grad_outputs=(1,), self=rule,
         doc="``-weight[target] * self[target]`` of log-probabilities; and the total weight.",
     )  # fmt: skip
 
@@ -402,7 +401,7 @@ _declare_nll("nll_loss_2d", "NllLoss2DBackward0")
 
 
 @op("nll_loss_backward(grad_output, self, target, weight, total_weight; reduction, ignore_index)",
-    publish=(), domain="classes")  # fmt: skip
+    publish=())  # fmt: skip
 def nll_loss_backward(
     grad: Any, x: Any, target: Any, weight: Any, total_weight: Any, *,
     reduction: str, ignore_index: int,
@@ -421,7 +420,7 @@ def _(F: Any, grad: Any, target: Any, weight: Any, *, reduction: str, ignore_ind
 # -- soft margin
 
 
-@op("soft_margin_loss(self, target; reduction)", **_PAIR)
+@op("soft_margin_loss(self, target; reduction)", domain="real", **_PAIR)
 def soft_margin_loss(x: Any, t: Any, *, reduction: str) -> Any:
     """``log(1 + exp(-target * self))``."""
     return _reduced(_soft_margin(x, t), reduction)

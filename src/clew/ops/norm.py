@@ -140,7 +140,7 @@ def _(
 
 
 @op("native_group_norm(input, weight=None, bias=None; group, eps) -> output, result1, result2",
-    publish=(), no_grad_outputs=(1, 2), domain="images")  # fmt: skip
+    publish=(), no_grad_outputs=(1, 2))  # fmt: skip
 def native_group_norm(x: Any, weight: Any, bias: Any, *, group: int, eps: float) -> Any:
     """Normalise groups of channels; also the means and 1 / sqrt(variance + eps)."""
     _check_types(x, "GroupNormKernelImpl", weight, bias)
@@ -158,7 +158,7 @@ def _(
 
 
 @op("native_group_norm_backward(grad_output, input, weight, mean, rstd; group, eps, need) -> "
-    "of_input, of_weight, of_bias", publish=(), domain="images")  # fmt: skip
+    "of_input, of_weight, of_bias", publish=())  # fmt: skip
 def native_group_norm_backward(
     grad: Any, x: Any, weight: Any, mean: Any, rstd: Any, *, group: int, eps: float, need: Any
 ) -> Any:
@@ -237,7 +237,7 @@ def _(
 
 @op("native_batch_norm(input, weight=None, bias=None, running_mean=None, running_var=None; "
     "training, momentum, eps) -> output, result1, result2", publish=("function",),
-    no_grad_outputs=(1, 2), domain="images")  # fmt: skip
+    no_grad_outputs=(1, 2))  # fmt: skip
 def native_batch_norm(
     x: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, *,
     training: bool, momentum: float, eps: float,
@@ -265,8 +265,7 @@ def _(
 
 
 @op("native_batch_norm_backward(grad_output, input, weight, running_mean, running_var, mean, "
-    "invstd; training, eps, need) -> of_input, of_weight, of_bias", publish=(),
-    domain="images")  # fmt: skip
+    "invstd; training, eps, need) -> of_input, of_weight, of_bias", publish=())  # fmt: skip
 def native_batch_norm_backward(
     grad: Any, x: Any, weight: Any, running_mean: Any, running_var: Any, mean: Any, invstd: Any,
     *, training: bool, eps: float, need: Any,

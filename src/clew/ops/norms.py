@@ -81,8 +81,7 @@ def _refuse_empty(x: Any, ord: float, axes: tuple[int, ...]) -> None:
             )
 
 
-@op("linalg_vector_norm(self; ord=2, dim=None, keepdim=False, *, dtype=None)", publish=(),
-    domain="nonzero")  # fmt: skip
+@op("linalg_vector_norm(self; ord=2, dim=None, keepdim=False, *, dtype=None)", publish=())
 def linalg_vector_norm(x: Any, *, ord: float, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The norm over `dim` (over all without), of any order."""
     kind = _norm_type(x, dtype)

@@ -44,15 +44,15 @@ def _put_back(F: Any, grad: Any, indices: Any, shape: Any, dim: int, keepdim: bo
     return F.put_values(grad, indices, size=shape, dim=wrap_dim(dim, len(shape)), keepdim=keepdim)
 
 
-@op("sort(self; dim=-1, descending=False) -> values, indices", publish=(), no_grad_outputs=(1,),
-    domain="distinct")  # fmt: skip
+@op("sort(self; dim=-1, descending=False) -> values, indices", publish=(),
+    no_grad_outputs=(1,))  # fmt: skip
 def sort(x: Any, *, dim: int, descending: bool) -> Any:
     """The elements in order along `dim`, and where each came from."""
     return _sorted(x, dim, descending)
 
 
 @op("sort_stable(self; stable, dim=-1, descending=False) -> values, indices", publish=(),
-    no_grad_outputs=(1,), node="SortBackward1", domain="distinct")  # fmt: skip
+    no_grad_outputs=(1,), node="SortBackward1")  # fmt: skip
 def sort_stable(x: Any, *, stable: bool, dim: int, descending: bool) -> Any:
     """`sort`, asked for with ``stable=``."""
     return _sorted(x, dim, descending)
@@ -72,7 +72,7 @@ def argsort(x: Any, *, dim: int, descending: bool, stable: bool) -> Any:
 
 
 @op("topk(self; k, dim=-1, largest=True, sorted=True) -> values, indices", publish=(),
-    no_grad_outputs=(1,), domain="distinct")  # fmt: skip
+    no_grad_outputs=(1,))  # fmt: skip
 def topk(x: Any, *, k: int, dim: int, largest: bool, sorted: bool) -> Any:
     """The `k` largest (or smallest) elements along `dim` in order, and where they stand."""
     _refuse_complex(x, " topk does not support complex dtypes on CPU")
@@ -132,7 +132,7 @@ def _refuse_bool(x: Any, name: str) -> None:
 
 
 @op("kthvalue(self; k, dim=-1, keepdim=False) -> values, indices", publish=(),
-    no_grad_outputs=(1,), domain="distinct")  # fmt: skip
+    no_grad_outputs=(1,))  # fmt: skip
 def kthvalue(x: Any, *, k: int, dim: int, keepdim: bool) -> Any:
     """The `k`-th smallest element along `dim`, counted from 1, and where it stands."""
     dim = _check_selection(x, dim, "kthvalue")
@@ -189,11 +189,11 @@ def _median(name: str, skip_nan: bool) -> None:
 
     op(
         f"{name}_all(self)", of_all, publish=(), node=f"{node}Backward0", self=rule_of_all,
-        domain="distinct", doc="The middle element; the lower of the two middle ones.",
+        doc="The middle element; the lower of the two middle ones.",
     )  # fmt: skip
     op(
         f"{name}_dim(self; dim, keepdim=False) -> values, indices", along, publish=(),
-        node=f"{node}Backward1", no_grad_outputs=(1,), self=rule, domain="distinct",
+        node=f"{node}Backward1", no_grad_outputs=(1,), self=rule,
         doc="The median along `dim` and where it stands.",
     )  # fmt: skip
 
@@ -206,8 +206,8 @@ _median("median", skip_nan=False)
 _median("nanmedian", skip_nan=True)
 
 
-@op("mode(self; dim=-1, keepdim=False) -> values, indices", publish=(), no_grad_outputs=(1,),
-    domain="distinct")  # fmt: skip
+@op("mode(self; dim=-1, keepdim=False) -> values, indices", publish=(),
+    no_grad_outputs=(1,))  # fmt: skip
 def mode(x: Any, *, dim: int, keepdim: bool) -> Any:
     """The most frequent element along `dim`, the smallest of several, and where it stands last."""
     dim = _check_selection(x, dim, "mode")

@@ -264,7 +264,7 @@ all_ = _logical("all", np.all)
 # -- products
 
 
-@op("prod_all(self; *, dtype=None)", node="ProdBackward0", publish=(), domain="nonzero")
+@op("prod_all(self; *, dtype=None)", node="ProdBackward0", publish=())
 def prod_all(x: Any, *, dtype: Any) -> Any:
     """The product of all elements."""
     return _prod(x, None, False, dtype)
@@ -277,8 +277,7 @@ def _(F: Any, grad: Any, self: Any, result: Any) -> Any:
     return grad * conj(F, F.reshape(others, tuple(self.shape)))
 
 
-@op("prod(self; dim, keepdim=False, *, dtype=None)", node="ProdBackward1", publish=(),
-    domain="nonzero")  # fmt: skip
+@op("prod(self; dim, keepdim=False, *, dtype=None)", node="ProdBackward1", publish=())
 def prod(x: Any, *, dim: int, keepdim: bool, dtype: Any) -> Any:
     """The product along `dim`."""
     return _prod(x, wrap_dim(dim, x.ndim) if x.ndim else None, keepdim, dtype)
@@ -300,7 +299,7 @@ def _prod(x: Any, axis: Any, keepdims: bool, dtype: Any) -> Any:
     return np.prod(x, axis=axis, keepdims=keepdims, dtype=kind)
 
 
-@op("products_of_others(self; dim)", publish=(), domain="nonzero")
+@op("products_of_others(self; dim)", publish=())
 def products_of_others(x: Any, *, dim: int) -> Any:
     """For each element the product of the others along `dim`, without dividing (zeros are fine)."""
     before, after = np.ones_like(x), np.ones_like(x)

@@ -187,7 +187,7 @@ def count_nonzero(x: Any, *, dim: Any) -> Any:
     return np.asarray(np.count_nonzero(x, axis=wrap_dims(dim, x.ndim)), np.int64)
 
 
-@op("aminmax(self; *, dim=None, keepdim=False) -> min, max", publish=(), domain="distinct")
+@op("aminmax(self; *, dim=None, keepdim=False) -> min, max", publish=())
 def aminmax(x: Any, *, dim: Any, keepdim: bool) -> Any:
     """The smallest and the largest element, of all or along `dim`."""
     if x.dtype.kind == "c":

@@ -11,7 +11,9 @@ from clew.ops.rules import conj
 
 
 def _function(name: str, forward: Any, rule: Any, **options: Any) -> Any:
-    options = {"promote": "floating", "inplace": True, "jvp": "elementwise", **options}
+    options = {
+        "promote": "floating", "inplace": True, "jvp": "elementwise", "domain": "real", **options
+    }  # fmt: skip
     return op(f"{name}(self)", forward, self=rule, **options)
 
 
@@ -65,7 +67,7 @@ _function(
     aliases=("arcsinh",),
 )  # fmt: skip
 _function(
-    "acosh", lambda x: np.arccosh(x), lambda F, grad, self: grad * conj(F, F.rsqrt(self * self - 1)),
+    "acosh", np.arccosh, lambda F, grad, self: grad * conj(F, F.rsqrt(self * self - 1)),
     domain="above_one", aliases=("arccosh",), doc="Inverse hyperbolic cosine.",
 )  # fmt: skip
 _function(
@@ -84,8 +86,8 @@ def _neg(x: Any) -> Any:
 
 
 op(
-    "neg(self)", _neg, doc="``-self``.", inplace=True, jvp="linear", aliases=("negative",),
-    self=lambda F, grad: -grad,
+    "neg(self)", _neg, doc="``-self``.", inplace=True, jvp="linear", domain="real",
+    aliases=("negative",), self=lambda F, grad: -grad,
 )  # fmt: skip
 
 op(
@@ -94,12 +96,12 @@ op(
 )  # fmt: skip
 
 op(
-    "square(self)", np.square, publish=(), doc="``self * self``.",
+    "square(self)", np.square, publish=(), doc="``self * self``.", domain="real",
     self=lambda F, grad, self: grad * (2 * conj(F, self)),
 )  # fmt: skip
 
 
-@op("sgn(self)", jvp="linear", inplace=True, domain="nonzero",
+@op("sgn(self)", jvp="elementwise", inplace=True, domain="nonzero",
     self=lambda F, grad: F.mul(grad, 0))  # fmt: skip
 def sgn(x: Any) -> Any:
     """The sign; for a complex number the number divided by its absolute value."""
@@ -108,7 +110,7 @@ def sgn(x: Any) -> Any:
 
 def _step(name: str, forward: Any, **options: Any) -> Any:
     """A function that is constant almost everywhere: its gradient is zero."""
-    options = {"inplace": True, "jvp": "linear", "domain": "off_integers", **options}
+    options = {"inplace": True, "jvp": "elementwise", "domain": "off_integers", **options}
     return op(f"{name}(self)", forward, self=lambda F, grad: F.mul(grad, 0), **options)
 
 
@@ -135,7 +137,7 @@ def round(x: Any, *, decimals: int) -> Any:
     return x.copy() if x.dtype.kind in "iu" and not decimals else np.round(x, decimals)
 
 
-@op("clone(self; *, memory_format=None)", jvp="linear", self=lambda F, grad: grad)
+@op("clone(self; *, memory_format=None)", jvp="linear", domain="real", self=lambda F, grad: grad)
 def clone(x: Any, *, memory_format: Any) -> Any:
     """A copy, recorded."""
     if x.flags.c_contiguous or memory_format == "contiguous":
@@ -143,7 +145,7 @@ def clone(x: Any, *, memory_format: Any) -> Any:
     return np.array(x, order="K")
 
 
-@op("to_dtype(self; dtype)", node="ToCopyBackward0", publish=(), jvp="linear",
+@op("to_dtype(self; dtype)", node="ToCopyBackward0", publish=(), jvp="linear", domain="real",
     self=lambda F, grad: grad)  # fmt: skip
 def to_dtype(x: Any, *, dtype: Any) -> Any:
     """A copy of another type; the engine casts the gradient back."""
@@ -156,13 +158,13 @@ def cast_like(x: Any, other: Any) -> Any:
     return np.asarray(x).astype(other.dtype)
 
 
-@op("zeros_like(self)", publish=())
+@op("zeros_like(self)", publish=(), domain="real")
 def zeros_like(x: Any) -> Any:
     """Zeros of the same shape and type; a constant."""
     return np.zeros_like(x)
 
 
-@op("ones_like(self)", publish=())
+@op("ones_like(self)", publish=(), domain="real")
 def ones_like(x: Any) -> Any:
     """Ones of the same shape and type; a constant."""
     return np.ones_like(x)
@@ -177,13 +179,13 @@ def full(x: Any, *, size: Any, value: Any) -> Any:
 # -- complex numbers
 
 
-@op("conj(self)", publish=(), jvp="linear", self=lambda F, grad: F.conj(grad))
+@op("conj(self)", publish=(), jvp="linear", domain="real", self=lambda F, grad: F.conj(grad))
 def conj_(x: Any) -> Any:
     """The complex conjugate; a real tensor as it is."""
     return np.conjugate(x) if x.dtype.kind == "c" else x
 
 
-@op("real(self)", publish=(), jvp="linear", self=lambda F, grad: grad)
+@op("real(self)", publish=(), jvp="linear", domain="real", self=lambda F, grad: grad)
 def real(x: Any) -> Any:
     """The real part, copied."""
     return np.real(x).copy()
@@ -192,12 +194,12 @@ def real(x: Any) -> Any:
 # -- tests, which have no gradient
 
 for _name in ("isnan", "isinf", "isfinite"):
-    op(f"{_name}(self)", getattr(np, _name))
-op("logical_not(self)", np.logical_not, inplace=True)
-op("signbit(self)", np.signbit)
+    op(f"{_name}(self)", getattr(np, _name), domain="real")
+op("logical_not(self)", np.logical_not, inplace=True, domain="real")
+op("signbit(self)", np.signbit, domain="real")
 
 
-@op("bitwise_not(self)", inplace=True)
+@op("bitwise_not(self)", inplace=True, domain="integers")
 def bitwise_not(x: Any) -> Any:
     """Bitwise not; logical not of bools.
 

@@ -28,8 +28,7 @@ def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     )
 
 
-@op("copy(self, source)", node="CopyBackwards", publish=(), inplace=True, write=_write_copy,
-    domain="overwrite")  # fmt: skip
+@op("copy(self, source)", node="CopyBackwards", publish=(), inplace=True, write=_write_copy)
 def copy(x: Any, source: Any) -> Any:
     """`source` in the shape and type of `self`."""
     out = np.empty_like(x)
@@ -58,8 +57,7 @@ def _write_fill(x: Any, value: Any) -> None:
     x[...] = value
 
 
-@op("fill(self, value)", publish=("function",), inplace=True, write=_write_fill,
-    domain="overwrite")  # fmt: skip
+@op("fill(self, value)", publish=("function",), inplace=True, write=_write_fill)  # fmt: skip
 def fill(x: Any, value: Any) -> Any:
     """`self` filled with a number or a 0-d tensor."""
     out = np.empty_like(x)
@@ -81,7 +79,7 @@ def _write_zero(x: Any) -> None:
     x[...] = 0
 
 
-@op("zero(self)", publish=(), inplace=True, write=_write_zero, domain="overwrite",
+@op("zero(self)", publish=(), inplace=True, write=_write_zero,
     self=lambda F, grad: F.mul(grad, 0))  # fmt: skip
 def zero(x: Any) -> Any:
     """Zeros."""
