@@ -291,7 +291,7 @@ def test_shared_parameters_stay_shared_in_a_copy():
 
 
 def test_what_is_missing_says_so():
-    with pytest.raises(AttributeError, match="'clew.nn' has no attribute 'Nothing'"):
+    with pytest.raises(AttributeError, match=r"'clew\.nn' has no attribute 'Nothing'"):
         clew_nn.Nothing  # noqa: B018
     with pytest.raises(ImportError, match="Nothing"):
         from clew.nn import Nothing  # noqa: F401
