@@ -11,6 +11,7 @@ from clew.ops import cumulative as cumulative
 from clew.ops import elementwise as elementwise
 from clew.ops import embed as embed
 from clew.ops import embedding as embedding
+from clew.ops import im2col as im2col
 from clew.ops import index as index
 from clew.ops import join as join
 from clew.ops import linalg as linalg
@@ -18,13 +19,16 @@ from clew.ops import loss as loss
 from clew.ops import matrix as matrix
 from clew.ops import norm as norm
 from clew.ops import norms as norms
+from clew.ops import numeric as numeric
 from clew.ops import order as order
 from clew.ops import pad as pad
 from clew.ops import piecewise as piecewise
 from clew.ops import pool as pool
 from clew.ops import random as random
 from clew.ops import reduce as reduce
+from clew.ops import resize as resize
 from clew.ops import scatter as scatter
+from clew.ops import search as search
 from clew.ops import slices as slices
 from clew.ops import softmax as softmax
 from clew.ops import statistics as statistics

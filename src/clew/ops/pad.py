@@ -1,4 +1,8 @@
-"""Padding: with a constant (negative amounts crop), and by index for the other modes."""
+"""Padding: with a constant (negative amounts crop), and with the image's own elements.
+
+`pad` and `padding` hold (before, after) of the last dimension, then of the one before it, and so
+on: PyTorch's order.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,32 @@ from typing import Any
 
 import numpy as np
 
+from clew.dtypes import scalar_name
+from clew.kernels.half import narrow, widen
+from clew.kernels.pad import Amounts, pad_by_index, pad_by_index_backward
 from clew.op import op
+
+
+def _amounts(pad: Any) -> Amounts:
+    """(before, after) for each padded dimension, the first one first."""
+    return tuple((int(pad[i]), int(pad[i + 1])) for i in range(len(pad) - 2, -1, -2))
 
 
 @op("constant_pad_nd(self; pad, value=0)", publish=("function",))
 def constant_pad_nd(x: Any, *, pad: Any, value: Any) -> Any:
-    """Pad the last dimensions: `pad` holds (before, after) of the last one, then the one before.
+    """`self` with `value` around it.
 
     Raises:
-        RuntimeError: `pad` does not fit the dimensions, or nothing is left of one.
+        RuntimeError: `pad` does not fit the dimensions, or less than nothing is left of one.
     """
     if len(pad) % 2:
-        raise RuntimeError("Length of pad must be even but instead it equals " + str(len(pad)))
-    amounts = _amounts(pad, x.ndim)
+        raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
+    if len(pad) > 2 * x.ndim:
+        raise RuntimeError(
+            "Length of pad should be no more than twice the number of dimensions of the input. "
+            f"Pad length is {len(pad)} while the input has {x.ndim} dimensions."
+        )
+    amounts = ((0, 0),) * (x.ndim - len(pad) // 2) + _amounts(pad)
     shape, source, target = [], [], []
     for d, (n, (before, after)) in enumerate(zip(x.shape, amounts)):
         size = n + before + after
@@ -35,17 +52,76 @@ def constant_pad_nd(x: Any, *, pad: Any, value: Any) -> Any:
     return out
 
 
-def _amounts(pad: Any, ndim: int) -> list[tuple[int, int]]:
-    """(before, after) for each dimension, the first one first."""
-    pairs = [(int(pad[i]), int(pad[i + 1])) for i in range(0, len(pad), 2)]
-    if len(pairs) > ndim:
-        raise RuntimeError(
-            "Length of pad should be no more than twice the number of dimensions of the input. "
-            f"Pad length is {len(pad)} while the input has {ndim} dimensions."
-        )
-    return [(0, 0)] * (ndim - len(pairs)) + pairs[::-1]
-
-
 @constant_pad_nd.grad("self")
 def _(F: Any, grad: Any, *, pad: Any) -> Any:
     return F.constant_pad_nd(grad, pad=tuple(-n for n in pad))
+
+
+# -- with the image's own elements
+
+
+def _declare_padding(word: str, mode: str, dims: int) -> None:
+    """``reflection_pad2d`` and its like; `mode` is the kernel's name for it."""
+    name = f"{word}_pad{dims}d"
+
+    def forward(x: Any, *, padding: Any) -> Any:
+        amounts = _amounts(padding)
+        _check(x, amounts, name, mode)
+        return pad_by_index(x, amounts, mode)
+
+    def rule(F: Any, grad: Any, self: Any, *, padding: Any) -> Any:
+        return getattr(F, f"{name}_backward")(grad, size=tuple(self.shape), padding=padding)
+
+    op(
+        f"{name}(self; padding)", forward, publish=(), domain="images", self=rule, jvp="linear",
+        node=f"{word.capitalize()}Pad{dims}DBackward0",
+        doc="`self` with its own elements around it.",
+    )  # fmt: skip
+
+    def backward(grad: Any, *, size: Any, padding: Any) -> Any:
+        wide = pad_by_index_backward(widen(grad), size, _amounts(padding), mode)
+        return narrow(wide, grad.dtype)
+
+    def again(F: Any, grad: Any, *, padding: Any) -> Any:
+        return getattr(F, name)(grad, padding=padding)
+
+    op(
+        f"{name}_backward(grad_output; size, padding)", backward, publish=(), domain="images",
+        node=f"{word.capitalize()}Pad{dims}DBackwardBackward0", grad_output=again, jvp="linear",
+        doc="Each output's gradient added to the element that it shows.",
+    )  # fmt: skip
+
+
+def _check(x: Any, amounts: Amounts, name: str, mode: str) -> None:
+    """Raise PyTorch's errors for what cannot be padded so."""
+    if x.dtype.kind == "b" and mode != "circular":
+        raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(x.dtype)}'")
+    dims = len(amounts)
+    if any(n == 0 for n in x.shape[-dims - 1 :]):
+        raise RuntimeError(
+            f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 batch size "
+            f"and other non-zero dimensions for input, but got: {list(x.shape)}"
+        )
+    for d, (before, after) in zip(range(x.ndim - dims, x.ndim), amounts):
+        n = x.shape[d]
+        if mode == "reflect" and max(before, after) >= n:
+            raise RuntimeError(
+                f"Argument #{4 + 2 * (x.ndim - 1 - d)}: Padding size should be less than the "
+                f"corresponding input dimension, but got: padding ({before}, {after}) at "
+                f"dimension {d} of input {list(x.shape)}"
+            )
+        if mode == "circular" and max(before, after) > n:
+            raise RuntimeError("Padding value causes wrapping around more than once.")
+        if mode == "circular" and n + before + after < 0:
+            raise RuntimeError("Negative padding value is resulting in an empty dimension")
+        if mode != "circular" and n + before + after < 1:
+            axis = "WHD"[x.ndim - 1 - d]
+            raise RuntimeError(
+                f"input ({axis}: {n}) is too small. Calculated output {axis}: {n + before + after}"
+            )
+
+
+for _dims in (1, 2, 3):
+    _declare_padding("reflection", "reflect", _dims)
+    _declare_padding("replication", "replicate", _dims)
+    _declare_padding("circular", "circular", _dims)

@@ -92,6 +92,9 @@ from clew.nn.functional.norm import (
     layer_norm,
     rms_norm,
 )
+from clew.nn.functional.pad import (
+    pad,
+)
 from clew.nn.functional.pool import (
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
@@ -110,9 +113,25 @@ from clew.nn.functional.pool import (
     max_unpool2d,
     max_unpool3d,
 )
+from clew.nn.functional.published import (
+    channel_shuffle,
+    native_channel_shuffle,
+    pixel_shuffle,
+    pixel_unshuffle,
+)
+from clew.nn.functional.resize import (
+    interpolate,
+    upsample,
+    upsample_bilinear,
+    upsample_nearest,
+)
 from clew.nn.functional.softmax import (
     gumbel_softmax,
     log_softmax,
     softmax,
     softmin,
+)
+from clew.nn.functional.unfold import (
+    fold,
+    unfold,
 )
