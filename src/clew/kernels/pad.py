@@ -28,9 +28,12 @@ def pad_by_index_backward(
 
 def _source(n: int, before: int, after: int, mode: str) -> NDArray:
     """The index of the input that each output shows."""
-    place = np.arange(-before, n + after)
     if mode == "circular":
-        return place % n
+        # What is cropped is gone before the rest wraps around.
+        first, last = max(-before, 0), n - max(-after, 0)
+        kept = last - first
+        return first + np.arange(-max(before, 0), kept + max(after, 0)) % max(kept, 1)
+    place = np.arange(-before, n + after)
     if mode == "replicate":
         return np.clip(place, 0, n - 1)
     place = np.abs(place)
