@@ -9,6 +9,7 @@ from clew.functions import conv as conv
 from clew.functions import create as create
 from clew.functions import dropout as dropout
 from clew.functions import einsum as einsum
+from clew.functions import foreign as foreign
 from clew.functions import index as index
 from clew.functions import indexing as indexing
 from clew.functions import join as join

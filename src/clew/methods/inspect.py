@@ -67,40 +67,6 @@ def data_ptr(self: Tensor) -> int:
     return address(self._array) if self._array.size else 0
 
 
-class UntypedStorage:
-    """The memory behind a tensor, in bytes."""
-
-    def __init__(self, owner: Any) -> None:
-        self._owner = owner
-
-    def data_ptr(self) -> int:
-        """The address of the first byte."""
-        return address(self._owner) if self._owner.size else 0
-
-    def nbytes(self) -> int:
-        """The number of bytes."""
-        return int(self._owner.nbytes)
-
-    size = nbytes
-    __len__ = nbytes
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, UntypedStorage) and other._owner is self._owner
-
-    def __hash__(self) -> int:
-        return id(self._owner)
-
-    @property
-    def _cdata(self) -> int:
-        return id(self._owner)
-
-
-@composite(function=False)
-def untyped_storage(self: Tensor) -> UntypedStorage:
-    """The memory behind this tensor; views of one tensor have the same."""
-    return UntypedStorage(root(self._array))
-
-
 @composite(function=False)
 def is_contiguous(self: Tensor, memory_format: Any = None) -> bool:
     """Whether the elements lie in memory in the order of their indices."""
