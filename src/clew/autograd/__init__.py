@@ -24,7 +24,15 @@ from clew.autograd.modes import (
     state,
 )
 from clew.autograd.node import GradientEdge
-from clew.errors import NoGradientPathError, NonScalarBackwardError
+from clew.dtypes import of_numpy
+from clew.errors import (
+    GradientMismatchError,
+    NoGradientPathError,
+    NonScalarBackwardError,
+    UnusedInputError,
+    describe,
+    describe_end,
+)
 from clew.tensor import Tensor
 
 Tensors = Tensor | Sequence[Tensor]
@@ -151,7 +159,7 @@ def grad(
     roots = _as_tuple(outputs)
     wanted = (inputs,) if _is_single(inputs) else tuple(inputs)
     if not wanted:
-        raise RuntimeError("grad requires non-empty inputs: `inputs` cannot be empty.")
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if materialize_grads and any(not isinstance(x, Tensor) for x in wanted):
         raise RuntimeError(
             "materialize_grads cannot be used when the given input is a GradientEdge"
@@ -200,9 +208,12 @@ def _or_unused(found: Any, x: Any, position: int, allow_unused: bool, materializ
     if materialize:
         return Tensor._from_array(np.zeros_like(x._array))
     if not allow_unused:
-        raise RuntimeError(
+        raise UnusedInputError(
             f"The differentiated Tensor at index {position} appears to not have been used in the "
-            "graph. Set allow_unused=True if this is the desired behavior."
+            "graph. Set allow_unused=True if this is the desired behavior.",
+            x,
+            "compute the outputs from this very tensor (not from a copy made before), or pass "
+            "allow_unused=True for None, or materialize_grads=True for zeros",
         )
     return None
 
@@ -246,11 +257,15 @@ def _input_edge(x: Any, position: int, *, accumulate: bool) -> Any:
         raise TypeError(
             f"expected Tensor or GradientEdge as input {position}, but got {type(x).__name__}"
         )
+    if accumulate:
+        x.retain_grad()
     edge = x._gradient_edge()
     if edge[0] is None:
-        raise RuntimeError("One of the differentiated Tensors does not require grad")
-    if accumulate and x._edge is not None:
-        x.retain_grad()
+        raise UnusedInputError(
+            "One of the differentiated Tensors does not require grad",
+            x,
+            "call x.requires_grad_() before the outputs are computed from it",
+        )
     return edge
 
 
@@ -274,33 +289,39 @@ def _gradient_of(root: Any, value: Any, position: int) -> Tensor:
     shape, dtype = _meta_of(root)
     if value is None:
         if not isinstance(root, Tensor):
-            return Tensor._from_array(np.ones(shape, dtype))
+            return Tensor._from_array(_ones(shape, dtype))
         if root._gradient_edge()[0] is None:
-            return Tensor._from_array(np.ones(shape, dtype))  # _run names the reason
-        if root._array.size != 1:
+            return Tensor._from_array(_ones(shape, dtype))  # _run names the reason
+        if root._array.size != 1 or dtype.kind not in "fV":
             raise NonScalarBackwardError(root)
-        if dtype.kind not in "fV":
-            from clew.dtypes import of_numpy
-
-            raise RuntimeError(
-                f"grad can be implicitly created only for real scalar outputs but got "
-                f"{of_numpy(dtype)!r}"
-            )
-        return Tensor._from_array(np.ones(shape, dtype))
+        return Tensor._from_array(_ones(shape, dtype))
     if not isinstance(value, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(value).__name__}")
     if value._array.shape != shape:
-        raise RuntimeError(
+        raise GradientMismatchError(
             f"Mismatch in shape: grad_output[{position}] has a shape of {value.shape} and "
-            f"output[{position}] has a shape of torch.Size({list(shape)})."
+            f"output[{position}] has a shape of torch.Size({list(shape)}).",
+            ("output", describe_end(root)),
+            ("gradient", describe(value)),
+            cure="pass a gradient of the output's shape: torch.ones_like(y) for the plain sum",
         )
     if (value._array.dtype.kind == "c") != (dtype.kind == "c"):
-        raise RuntimeError(
+        raise GradientMismatchError(
             "For complex Tensors, both grad_output and output are required to have the same "
             f"dtype. Mismatch in dtype: grad_output[{position}] has a dtype of {value.dtype} and "
-            f"output[{position}] has a dtype of {root.dtype}."
+            f"output[{position}] has a dtype of {of_numpy(dtype)!r}.",
+            ("output", describe_end(root)),
+            ("gradient", describe(value)),
+            cure="pass a gradient of the output's dtype",
         )
     return value
+
+
+def _ones(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """`np.ones` without its checks, which cost more than a small backward's node."""
+    array = np.empty(shape, dtype)
+    array.fill(1)
+    return array
 
 
 def _meta_of(root: Any) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 from clew.autograd.saved import PackedTensor, SavedTensor, SavedTuple
 from clew.dispatch import ARRAYS, TENSORS
+from clew.errors import GradientMismatchError, recorded
 from clew.tensor import Tensor
 
 
@@ -198,7 +199,9 @@ def _check_shape(got: tuple[int, ...], want: tuple[int, ...], node: Any, index: 
     padded = (1,) * (len(got) - len(want)) + want
     if len(padded) == len(got) and all(w in (1, g) for g, w in zip(got, padded)):
         return
-    raise RuntimeError(
+    raise GradientMismatchError(
         f"Function {node.name()} returned an invalid gradient at index {index} - got "
-        f"{list(got)} but expected shape compatible with {list(want)}"
+        f"{list(got)} but expected shape compatible with {list(want)}",
+        ("call", recorded(node)),
+        cure=f"return a gradient of shape {list(want)}, that of the input it belongs to",
     )

@@ -66,6 +66,11 @@ class GraphTask:
         node: the node that runs now.
     """
 
+    __slots__ = (
+        "accumulate", "algebra", "callbacks", "captured", "captures", "freed", "id", "keep_graph",
+        "node", "wanted",
+    )  # fmt: skip
+
     def __init__(
         self, algebra: Any, *, keep_graph: bool, accumulate: bool, inputs: Sequence[Edge] | None
     ) -> None:

@@ -32,30 +32,32 @@ def call_tensor_hooks(node: Node, grads: list[Any], algebra: Any) -> None:
             if returned is None:
                 grads[output_nr] = algebra.unwrap(given)
             else:
-                grads[output_nr] = _checked(returned, given, hook, algebra)
+                grads[output_nr] = _checked(returned, given, hook, node, algebra)
     for output_nr, keep in list(retain.items()):
         if grads[output_nr] is not None:
             keep(algebra.wrap(grads[output_nr]))
 
 
-def _checked(returned: Any, given: Any, hook: Any, algebra: Any) -> Any:
-    """What a tensor hook returned, if it can stand in for the gradient."""
-    name = getattr(hook, "__name__", type(hook).__name__)
-    if given is None:
-        return algebra.unwrap(returned)
-    if not algebra.is_tensor(returned):
-        raise TypeError(
-            f"hook '{name}' has changed the type of value (was {type(given).__name__} got "
-            f"{type(returned).__name__})"
+def _checked(returned: Any, given: Any, hook: Any, node: Node, algebra: Any) -> Any:
+    """What a hook returned in place of the gradient `given`, if it can stand in for it."""
+    if returned is not None and not algebra.is_tensor(returned):
+        raise HookTypeError(
+            f"expected Variable, but hook returned '{type(returned).__name__}'", hook, node
         )
+    if given is None or returned is None:
+        return algebra.unwrap(returned)
+    lead = f"hook '{_name(hook)}' has changed the"
     if returned.shape != given.shape:
-        raise RuntimeError(f"hook '{name}' has changed the size of value")
+        raise HookResultError(f"{lead} size of value", hook, node)
     if returned.dtype is not given.dtype:
-        raise RuntimeError(
-            f"hook '{name}' has changed the type of value (was {given.type()} got "
-            f"{returned.type()})"
+        raise HookResultError(
+            f"{lead} type of value (was {given.type()} got {returned.type()})", hook, node
         )
     return algebra.unwrap(returned)
+
+
+def _name(hook: Any) -> str:
+    return getattr(hook, "__name__", type(hook).__name__)
 
 
 def call_before(node: Node, grads: list[Any], algebra: Any) -> None:

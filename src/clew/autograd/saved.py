@@ -205,12 +205,13 @@ def modified(saved: SavedTensor, node: Any) -> SavedTensorModifiedError:
         "check_nan=False)."
     )
     role = "its own result" if saved.output_nr is not None else "an input"
-    where = at(node.site)
-    saved_by = f"{node.name()} keeps it as {role}" + (f", recorded {where}" if where else "")
-    writer, write = at(counter.writer), counter.writer_name
-    changed = f"by {write} {writer}" if writer else (f"by {write}" if write else None)
+    changed = spaced(f"by {counter.writer_name}", counter.writer)
     return SavedTensorModifiedError(
-        clause, _what(saved, node), saved_by, changed, _cure(write, saved)
+        clause,
+        _what(saved, node),
+        f"{recorded(node)} (as {role})",
+        changed or counter.writer_name,
+        _cure(counter.writer_name, saved),
     )
 
 
@@ -224,22 +225,23 @@ def _producer(saved: SavedTensor, node: Any) -> str | None:
 
 def _what(saved: SavedTensor, node: Any) -> str:
     """The tensor, and the line that made it; an in-place write has replaced its own edge since."""
-    array = saved.tensor._array
-    shape = ", ".join(map(str, array.shape))
-    text = f"{of_numpy(array.dtype).name} [{shape}]"
     maker = node if saved.output_nr is not None else node.edge_of_saved(saved)
-    if maker is None or saved.tensor._edge is None:
+    if maker is None or maker.seq == FIRST:
         return describe(saved.tensor)
-    place = at(maker.site)
-    return f"tensor {text}, made by {maker.name()}" + (f" {place}" if place else "")
+    return f"tensor {shape_of(saved.tensor)}{made_by(maker)}"
 
 
 def _cure(write: str | None, saved: SavedTensor) -> str:
-    if write and write.startswith("optimizer step"):
+    tensor = saved.tensor
+    by_optimizer = write is not None and write.startswith("optimizer step")
+    is_leaf = saved.output_nr is None and tensor._edge is None and tensor._requires_grad
+    if by_optimizer or is_leaf:
+        what = "the optimizer's step" if by_optimizer else "the write"
         return (
-            "call backward before the optimizer's step, or compute this loss again after it; "
+            f"call backward before {what}, or compute this loss again after it; "
             "retain_graph=True cannot help"
         )
-    out_of_place = write.rstrip("_") if write and write.endswith("_") else None
-    advice = f"use {out_of_place} instead of {write}" if out_of_place else "do not write in place"
-    return f"{advice}, or write to a clone() of the tensor, or write after backward"
+    twin = (write or "").removesuffix("_")
+    computes = twin != write and twin in REGISTRY and REGISTRY[twin].domain != "overwrite"
+    advice = f"use {twin} instead of {write}, or write" if computes else "write"
+    return f"{advice} to a clone() of the tensor, or after backward"

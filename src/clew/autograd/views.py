@@ -24,7 +24,7 @@ from typing import Any
 from clew.autograd.modes import state
 from clew.autograd.node import AccumulateGrad, Meta, Node, next_sequence_nr, node_class
 from clew.autograd.saved import Freed
-from clew.errors import InferenceTensorError, LeafModifiedError, ViewModifiedError
+from clew.errors import InferenceTensorError, LeafModifiedError, ViewModifiedError, spaced
 from clew.op import REGISTRY
 from clew.plan import plan_for
 from clew.site import here
@@ -91,7 +91,7 @@ def refresh(tensor: Any) -> None:
     if tensor._edge is None and not base.requires_grad:
         return
     if meta.creation is not Creation.NORMAL:
-        raise _view_error(tensor, meta, indirect=True)
+        raise _view_error(tensor, meta, None)
     node = _as_strided_node(tensor, base)
     move_retained(tensor, node)
     tensor._edge = (node, 0)
@@ -150,48 +150,58 @@ def check_inplace(tensor: Any, name: str, records: bool) -> None:
 def _check_view(tensor: Any, meta: TensorMeta, name: str) -> None:
     base = meta.base
     if meta.creation is not Creation.NORMAL:
-        raise _view_error(tensor, meta, indirect=False)
+        raise _view_error(tensor, meta, name)
     if base._edge is None and base._requires_grad:
         raise LeafModifiedError(tensor, name, view=True)
 
 
-def _view_error(tensor: Any, meta: TensorMeta, *, indirect: bool) -> ViewModifiedError:
-    """Why this view takes no write; `indirect`: its base was written to, and it is stale."""
-    edge = tensor._edge
+def _view_error(tensor: Any, meta: TensorMeta, write: str | None) -> ViewModifiedError:
+    """Why this view takes no write; no `write`: its base was written to, and it is stale."""
+    clause, cure = _view_clause(tensor._edge, meta.creation, indirect=write is None)
+    counter = tensor._counter
+    if write is None:
+        written = spaced(f"by {counter.writer_name}, through its base or another view",
+                         counter.writer)  # fmt: skip
+    else:
+        written = spaced(f"by {write}", here())
+    return ViewModifiedError(clause, tensor, written, cure)
+
+
+def _view_clause(edge: Any, creation: Creation, *, indirect: bool) -> tuple[str, str]:
+    """PyTorch's text, and what to do instead."""
     done = "its base or another view of its base has been" if indirect else "is being"
     prefix = ""
     if edge is not None:
         prefix = (
             f"Output {edge[1]} of {edge[0].short_name()} is a view and {done} modified inplace. "
         )
-    if meta.creation is Creation.MULTI_OUTPUT:
-        text = (
+    if creation is Creation.MULTI_OUTPUT:
+        return (
             f"{prefix}This view is the output of a function that returns multiple views. Such "
             "functions do not allow the output views to be modified inplace. You should replace "
-            "the inplace operation by an out-of-place one."
+            "the inplace operation by an out-of-place one.",
+            "index the tensor (x[0]) instead of splitting it, or use y = y + 1",
         )
-        return ViewModifiedError(
-            text, tensor, "index the tensor (x[0]) instead of splitting it, or use x = x + 1"
-        )
-    if meta.creation is Creation.CUSTOM_FUNCTION:
-        text = (
+    if creation is Creation.CUSTOM_FUNCTION:
+        return (
             f"{prefix}This view was created inside a custom Function (or because an input was "
             "returned as-is) and the autograd logic to handle view+inplace would override the "
             "custom backward associated with the custom Function, leading to incorrect gradients. "
             "This behavior is forbidden. You can fix this by cloning the output of the custom "
-            "Function."
+            "Function.",
+            "clone the output of the custom Function",
         )
-        return ViewModifiedError(text, tensor, "clone the output of the custom Function")
-    where = "no_grad" if meta.creation is Creation.NO_GRAD else "inference"
-    block = "no_grad" if where == "no_grad" else "inference_mode"
-    text = (
-        f"A view was created in {where} mode and {done} modified inplace with grad mode enabled. "
+    no_grad = creation is Creation.NO_GRAD
+    where, block = ("no_grad", "no_grad") if no_grad else ("inference", "inference_mode")
+    mode = "with grad mode enabled" if no_grad else "in normal mode"
+    return (
+        f"A view was created in {where} mode and {done} modified inplace {mode}. "
         "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify "
         f"your code by moving both the view and the inplace either both inside the {block} block "
         "(if you don't want the inplace to be tracked) or both outside (if you want the inplace to "
-        "be tracked)."
+        "be tracked).",
+        f"make the view outside {block}, or write inside it",
     )
-    return ViewModifiedError(text, tensor, f"make the view outside {block}, or write inside it")
 
 
 def rebase(tensor: Any, node: Node, output_nr: int = 0) -> None:
