@@ -1,6 +1,7 @@
 """Activation functions as modules; each calls the function of `clew.nn.functional` by its name.
 
-May import the core of clew, `clew.nn.functional`, `clew.nn.init`, `clew.nn.parameter`, `module`.
+May import the core of clew, `clew.nn.functional`, `clew.nn.init`, `clew.nn.parameter`, `module`,
+and `attention`, whose class is found here too.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 import clew
 from clew.nn import functional as F
 from clew.nn import init as initialise
+from clew.nn.modules.attention import MultiheadAttention
 from clew.nn.modules.module import Module
 from clew.nn.parameter import Parameter
 from clew.tensor import Tensor
@@ -28,6 +30,7 @@ __all__ = [
     "LogSigmoid",
     "LogSoftmax",
     "Mish",
+    "MultiheadAttention",
     "PReLU",
     "RReLU",
     "ReLU",
