@@ -18,7 +18,7 @@ from clew.autograd.modes import state
 from clew.autograd.node import OpNode, node_class
 from clew.autograd.saved import SavedTensor, SavedTuple, hook_stack, save_input, save_output
 from clew.autograd.views import NO_EDGE, Creation, check_inplace, rebase
-from clew.errors import InferenceTensorError
+from clew.errors import ExpandedWriteError, InferenceTensorError
 from clew.observers import observers
 from clew.op import NO_ATTRS, REGISTRY, Namespace, Op
 from clew.ops.rules import broadcast_shape
@@ -39,14 +39,17 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
         A Tensor, or a tuple of them for an op of several outputs.
     """
     arrays: list[Any] = []
-    mask, bit = 0, 1
+    mask, bit, cut = 0, 1, None
     for x in inputs:
         if isinstance(x, Tensor):
             arrays.append(x._array)
             if x._requires_grad or (x._meta is not None and x.requires_grad):
                 mask |= bit
+            elif x._meta is not None:
+                cut = x._meta.cut or cut
         else:
-            arrays.append(x if x.__class__ in _PLAIN else _operand(op, x))
+            plain = x.__class__ in _PLAIN and not op.tensors_only
+            arrays.append(x if plain else _operand(op, x, len(arrays)))
         bit <<= 1
     if op.promotion is not None:
         arrays = op.promotion(arrays)
@@ -58,7 +61,7 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
         raise _as_torch_says(error, arrays) from None
     if result.__class__ is not np.ndarray:
         if result.__class__ is tuple:
-            return _many(op, inputs, attrs, mask, result)
+            return _many(op, inputs, attrs, mask, cut, result)
         result = np.asarray(result)
     out = _new(Tensor)
     out._array = result
@@ -73,6 +76,8 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
         node = _record(op, inputs, attrs, mask, (out,), ((result.shape, result.dtype),))
     if node is None:
         out._requires_grad = False
+        if mask or cut:
+            _mark_cut(op, out, mask, cut)
     else:
         out._edge = (node, 0)
         out._requires_grad = True
@@ -85,8 +90,9 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
 
 
 def _many(
-    op: Op, inputs: Sequence[Any], attrs: dict[str, Any], mask: int, results: tuple[Any, ...]
-) -> tuple[Tensor, ...]:
+    op: Op, inputs: Sequence[Any], attrs: dict[str, Any], mask: int, cut: Any,
+    results: tuple[Any, ...],
+) -> tuple[Tensor, ...]:  # fmt: skip
     """The rest of `apply` for an op of several outputs; None is one that was not asked for."""
     outs: list[Any] = []
     for result in results:
@@ -116,6 +122,10 @@ def _many(
                 if out._array.dtype.kind in "fcV":
                     out._edge = (node, nr)
                     out._requires_grad = True
+    if mask or cut:
+        for out in outs:
+            if out is not None and out._edge is None:
+                _mark_cut(op, out, mask, cut)
     if observers:
         for observer in observers:
             observer.on_op(op, tuple(inputs), tuple(o for o in outs if o is not None), node)
@@ -147,16 +157,14 @@ def apply_inplace(
             if x.requires_grad:
                 mask |= bit
         else:
-            arrays.append(x if x.__class__ in _PLAIN else _operand(op, x))
+            plain = x.__class__ in _PLAIN and not op.tensors_only
+            arrays.append(x if plain else _operand(op, x, len(arrays)))
         bit <<= 1
     records = bool(mask) and state.grad_enabled
     check_inplace(target, name, records)
     array = target._array
     if storage.overlaps_itself(array):
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a "
-            "single memory location. Please clone() the tensor before performing the operation."
-        )
+        raise ExpandedWriteError(target, name)
     if op.promotion is not None:
         arrays = op.promotion(arrays)
     plan = plan_for(op, mask, len(operands)) if records and op.rules else None
@@ -291,29 +299,50 @@ def _mark_inference(op: Op, inputs: Sequence[Any], out: Tensor) -> None:
         source = inputs[0]._meta
         if source is None or not source.inference:
             return
-    out._ensure_meta().inference = True
+    meta = out._ensure_meta()
+    meta.inference = True
+    meta.site = meta.site or here(skip=2)
 
 
-_PLAIN = frozenset({bool, int, float, complex, type(None)})
+def _mark_cut(op: Op, out: Tensor, mask: int, cut: Any) -> None:
+    """Note what kept `out` out of the graph, for the error of a backward that misses the path.
+
+    `cut` is what an input is known to have been cut by; a `mask` says that none was: this op is.
+    """
+    meta = out._ensure_meta()
+    if mask:
+        meta.site = here(skip=2)
+        if state.inference:
+            cut = ("inference_mode", meta.site)
+        else:
+            cut = (op.label if state.grad_enabled else "no_grad", meta.site)
+    meta.cut = cut
+
+
+_PLAIN = frozenset({bool, int, float, complex})
 
 
 class OperandError(TypeError):
     """An operand is neither a tensor nor a number."""
 
 
-def _operand(op: Op, x: Any) -> Any:
-    """An operand that is neither a tensor nor a Python number.
+def _operand(op: Op, x: Any, index: int) -> Any:
+    """An operand that is neither a tensor nor a Python number that the op takes.
 
     Raises:
         OperandError: it cannot be one.
     """
-    if isinstance(x, np.ndarray):
+    name = op.inputs[min(index, len(op.inputs) - 1)]
+    if isinstance(x, np.ndarray) or (x is None and op.input_defaults[name] is None):
         return x
-    if isinstance(x, np.generic):
-        return x.item()
-    if isinstance(x, Number):
+    if isinstance(x, (Number, np.generic)) and not op.tensors_only:
+        x = x.item() if isinstance(x, np.generic) else x
         return x if isinstance(x, (bool, int, float, complex)) else float(x)  # type: ignore[arg-type]
-    raise TypeError(f"{op.name}(): argument must be Tensor or a number, not {type(x).__name__}")
+    name = "input" if name == "self" else name
+    raise OperandError(
+        f"{op.label}(): argument '{name}' (position {index + 1}) must be Tensor, not "
+        f"{type(x).__name__}"
+    )
 
 
 def _as_torch_says(error: ValueError, arrays: Sequence[Any]) -> Exception:

@@ -178,6 +178,8 @@ class Op:
         self.promote: str | None = options.pop("promote", None)
         self.promotion = RULES[self.promote] if self.promote else None
         self.tensors_only: bool = options.pop("tensors_only", False)
+        if options.pop("gaps", False):  # None may stand among the tensors of the last input
+            self.input_defaults[self.inputs[-1]] = None
         self.node_name: str = options.pop("node", None) or _node_name(self.name)
         self.no_grad_outputs: tuple[int, ...] = options.pop("no_grad_outputs", ())
         self.order: tuple[str, ...] = _split(options.pop("order", ""))

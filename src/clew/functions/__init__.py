@@ -7,6 +7,7 @@ from clew.functions import activation as activation
 from clew.functions import arithmetic as arithmetic
 from clew.functions import conv as conv
 from clew.functions import create as create
+from clew.functions import distance as distance
 from clew.functions import dropout as dropout
 from clew.functions import einsum as einsum
 from clew.functions import foreign as foreign
@@ -17,10 +18,13 @@ from clew.functions import linalg as linalg
 from clew.functions import matrix as matrix
 from clew.functions import norm as norm
 from clew.functions import norms as norms
+from clew.functions import numeric as numeric
 from clew.functions import order as order
 from clew.functions import pool as pool
+from clew.functions import quantile as quantile
 from clew.functions import random as random
 from clew.functions import reduce as reduce
+from clew.functions import search as search
 from clew.functions import shape as shape
 from clew.functions import softmax as softmax
 from clew.functions import statistics as statistics

@@ -58,4 +58,9 @@ def isclose(x: Any, y: Any, *, rtol: float, atol: float, equal_nan: bool) -> Any
     """Whether ``|self - other| <= atol + rtol * |other|``, elementwise."""
     if x.dtype != y.dtype:
         raise RuntimeError(f"{_type_name(x, x)} did not match {_type_name(y, y)}")
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if tolerance < 0:
+            raise RuntimeError(
+                f"{name} must be greater than or equal to zero, but got {tolerance:g}"
+            )
     return np.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan)

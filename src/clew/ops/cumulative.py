@@ -11,7 +11,7 @@ import numpy as np
 
 from clew.dtypes import scalar_name
 from clew.op import op
-from clew.ops.rules import conj, numpy_dtype, wrap_dim
+from clew.ops.rules import conj, is_complex, numpy_dtype, wrap_dim
 
 _WIDER = {"float16": np.float32, "bfloat16": np.float32, "float32": np.float64,
           "complex64": np.complex128}  # fmt: skip
@@ -193,6 +193,9 @@ def logcumsumexp(x: Any, *, dim: int) -> Any:
 def _(F: Any, grad: Any, self: Any, result: Any, *, dim: int) -> Any:
     if not self.shape:
         return grad
+    if is_complex(self):
+        logs = F.log(F.conj(grad)) - result
+        return F.conj(F.exp(F.flip(F.logcumsumexp(F.flip(logs, (dim,)), dim), (dim,)) + self))
     # grad / exp(result) may overflow: its positive and negative part are summed as logarithms.
     # Their zeros are a number whose exponential is 0 in every type: -inf would breed nan.
     size = F.log(F.abs(grad))

@@ -67,7 +67,7 @@ def scaled(grad: Any, factor: Any) -> Any:
 # -- two factors
 
 
-@op("mm(self, mat2)", jvp="bilinear")
+@op("mm(self, mat2)", jvp="bilinear", tensors_only=True)
 def mm(x: Any, y: Any) -> Any:
     """The product of the matrices ``(n, k)`` and ``(k, m)``.
 
@@ -112,7 +112,7 @@ def _by(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape))
 
 
-@op("mv(self, vec)", jvp="bilinear")
+@op("mv(self, vec)", jvp="bilinear", tensors_only=True)
 def mv(x: Any, y: Any) -> Any:
     """The product of the matrix ``(n, k)`` and the vector ``(k,)``.
 
@@ -164,7 +164,7 @@ def _check_vectors(x: Any, y: Any, name: str) -> None:
         )
 
 
-@op("dot(self, tensor)", jvp="bilinear")
+@op("dot(self, tensor)", jvp="bilinear", tensors_only=True)
 def dot(x: Any, y: Any) -> Any:
     """The sum of the products of two vectors' elements.
 
@@ -185,7 +185,7 @@ def _(F: Any, grad: Any, self: Any) -> Any:
     return grad * conj(F, self)
 
 
-@op("vdot(self, other)")
+@op("vdot(self, other)", tensors_only=True)
 def vdot(x: Any, y: Any) -> Any:
     """`dot` with the first vector conjugated.
 
@@ -206,7 +206,7 @@ def _(F: Any, grad: Any, self: Any) -> Any:
     return grad * self
 
 
-@op("bmm(self, mat2)", jvp="bilinear")
+@op("bmm(self, mat2)", jvp="bilinear", tensors_only=True)
 def bmm(x: Any, y: Any) -> Any:
     """The products of ``b`` pairs of matrices, ``(b, n, k)`` and ``(b, k, m)``.
 
@@ -262,7 +262,7 @@ def _(F: Any, grad: Any, self_shape: Any) -> Any:
 # -- a product added to something
 
 
-@op("addmm(self, mat1, mat2; *, beta=1, alpha=1)", inplace=True)
+@op("addmm(self, mat1, mat2; *, beta=1, alpha=1)", inplace=True, tensors_only=True)
 def addmm(x: Any, left: Any, right: Any, *, beta: Any, alpha: Any) -> Any:
     """``beta * self + alpha * (mat1 @ mat2)``; with `beta` 0, `self` is not looked at.
 
@@ -335,7 +335,7 @@ def _cannot_expand(x: Any, shape: tuple[int, ...]) -> RuntimeError:
     )
 
 
-@op("addmv(self, mat, vec; *, beta=1, alpha=1)", inplace=True)
+@op("addmv(self, mat, vec; *, beta=1, alpha=1)", inplace=True, tensors_only=True)
 def addmv(x: Any, mat: Any, vec: Any, *, beta: Any, alpha: Any) -> Any:
     """``beta * self + alpha * (mat @ vec)``.
 
@@ -371,7 +371,12 @@ def _(F: Any, grad: Any, mat: Any, *, alpha: Any) -> Any:
     return scaled(F.mv(conj(F, F.t(mat)), grad), alpha)
 
 
-@op("addr(self, vec1, vec2; *, beta=1, alpha=1)", inplace=True, promote="arithmetic")
+@op(
+    "addr(self, vec1, vec2; *, beta=1, alpha=1)",
+    inplace=True,
+    tensors_only=True,
+    promote="arithmetic",
+)
 def addr(x: Any, first: Any, second: Any, *, beta: Any, alpha: Any) -> Any:
     """``beta * self + alpha * outer(vec1, vec2)``.
 
@@ -399,7 +404,7 @@ def _(F: Any, grad: Any, vec1: Any, *, alpha: Any) -> Any:
     return scaled(F.mv(F.t(grad), conj(F, vec1)), alpha)
 
 
-@op("baddbmm(self, batch1, batch2; *, beta=1, alpha=1)", inplace=True)
+@op("baddbmm(self, batch1, batch2; *, beta=1, alpha=1)", inplace=True, tensors_only=True)
 def baddbmm(x: Any, first: Any, second: Any, *, beta: Any, alpha: Any) -> Any:
     """``beta * self + alpha * bmm(batch1, batch2)``.
 
@@ -426,7 +431,7 @@ def _(F: Any, grad: Any, batch1: Any, *, alpha: Any) -> Any:
     return scaled(F.bmm(conj(F, F.transpose(batch1, 1, 2)), grad), alpha)
 
 
-@op("addbmm(self, batch1, batch2; *, beta=1, alpha=1)", inplace=True)
+@op("addbmm(self, batch1, batch2; *, beta=1, alpha=1)", inplace=True, tensors_only=True)
 def addbmm(x: Any, first: Any, second: Any, *, beta: Any, alpha: Any) -> Any:
     """``beta * self + alpha * bmm(batch1, batch2).sum(0)``.
 

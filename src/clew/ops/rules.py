@@ -14,9 +14,14 @@ _COMPLEX = frozenset(
 )
 
 
+def is_complex(x: Any) -> bool:
+    """Whether an array or Tensor is complex."""
+    return getattr(x, "dtype", None) in _COMPLEX
+
+
 def conj(F: Any, x: Any) -> Any:
     """The conjugate of a complex value; a real one as it is."""
-    if getattr(x, "dtype", None) in _COMPLEX:
+    if is_complex(x):
         return F.conj(x)
     return x.conjugate() if x.__class__ is complex else x
 

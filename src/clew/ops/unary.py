@@ -105,7 +105,14 @@ op(
     self=lambda F, grad: F.mul(grad, 0))  # fmt: skip
 def sgn(x: Any) -> Any:
     """The sign; for a complex number the number divided by its absolute value."""
-    return np.sign(x)
+    return np.sign(x) if x.dtype.kind == "c" else _sign(x)
+
+
+def _sign(x: Any) -> Any:
+    """-1, 0 or 1; 0 of nan, where NumPy's is nan."""
+    if x.dtype.kind in "bu":
+        return np.not_equal(x, 0).astype(x.dtype)
+    return np.subtract(x > 0, x < 0, dtype=x.dtype)
 
 
 def _step(name: str, forward: Any, **options: Any) -> Any:
@@ -122,7 +129,7 @@ def _of_floats(function: Any) -> Any:
 _step("floor", _of_floats(np.floor), doc="The next integer below.")
 _step("ceil", _of_floats(np.ceil), doc="The next integer above.")
 _step("trunc", _of_floats(np.trunc), doc="The integer part.", aliases=("fix",))
-_step("sign", np.sign, domain="nonzero")
+_step("sign", _sign, domain="nonzero")
 
 op(
     "frac(self)", lambda x: x - np.trunc(x), doc="The fractional part.", inplace=True,

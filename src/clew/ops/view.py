@@ -444,7 +444,7 @@ def _(F: Any, grad: Any, *, view: Geometry, base: Geometry) -> Any:
     return F.take_strided(grad, view=view, base=base)
 
 
-@op("put_strided(self, other; view, base)", publish=(), jvp="linear")
+@op("put_strided(self, other=None; view, base)", publish=(), jvp="linear")
 def put_strided(x: Any, y: Any, *, view: Geometry, base: Geometry) -> Any:
     """A copy of `self`, laid out as `base`, with `other` (None: zeros) where `view` shows."""
     flat = _laid_out(x, base, view)

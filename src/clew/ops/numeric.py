@@ -1,0 +1,188 @@
+"""Functions of one or two numbers that PyTorch took over from NumPy and the C library."""
+
+from __future__ import annotations
+
+from math import pi
+from typing import Any
+
+import numpy as np
+
+from clew.dtypes import scalar_name
+from clew.op import op
+from clew.promotion import to_common
+
+
+def _not_for(x: Any, kinds: str, name: str) -> None:
+    if x.dtype.kind in kinds:
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{scalar_name(x.dtype)}'")
+
+
+def _widened(function: Any, x: Any, y: Any) -> Any:
+    """`function` of halves in single precision."""
+    if x.dtype.itemsize > 2:
+        return function(x, y)
+    return np.asarray(function(x.astype(np.float32), y.astype(np.float32))).astype(x.dtype)
+
+
+# -- logarithms
+
+
+def _log_sum(name: str, function: Any, exponential: str) -> None:
+    def forward(x: Any, y: Any) -> Any:
+        _not_for(x, "biu", name)
+        if x.dtype.kind == "c":
+            return _complex_log_sum(x, y)
+        return _widened(function, x, y)
+
+    def of_self(F: Any, grad: Any, self: Any, other: Any) -> Any:
+        return grad / F.conj(1 + getattr(F, exponential)(other - self))
+
+    def of_other(F: Any, grad: Any, self: Any, other: Any) -> Any:
+        return grad / F.conj(1 + getattr(F, exponential)(self - other))
+
+    op(
+        f"{name}(self, other)", forward, promote="arithmetic", tensors_only=True, domain="real",
+        self=of_self, other=of_other,
+        doc=f"The logarithm of ``{exponential}(self) + {exponential}(other)``, in that base.",
+    )  # fmt: skip
+
+
+def _complex_log_sum(x: Any, y: Any) -> Any:
+    large = np.where(x.real < y.real, y, x)
+    small = np.where(x.real < y.real, x, y)
+    return large + np.log1p(np.exp(small - large))
+
+
+_log_sum("logaddexp", np.logaddexp, "exp")
+_log_sum("logaddexp2", np.logaddexp2, "exp2")
+
+
+def _xlogy(x: Any, y: Any) -> Any:
+    """``self * log(other)``, 0 where `self` is 0 (and `other` is not nan)."""
+    kind = x.dtype if isinstance(x, np.ndarray) else y.dtype
+    x, y = np.asarray(x, kind), np.asarray(y, kind)
+    nothing = np.logical_and(np.equal(x, 0), np.logical_not(np.isnan(y)))
+    return np.where(nothing, kind.type(0), np.multiply(x, np.log(y)))
+
+
+def _xlogy_of_self(F: Any, grad: Any, self: Any, other: Any) -> Any:
+    nothing = F.logical_and(F.eq(self, 0), other <= 0)
+    return F.where(nothing, 0, F.xlogy(grad, other))
+
+
+def _xlogy_of_other(F: Any, grad: Any, self: Any, other: Any) -> Any:
+    return grad * self / other
+
+
+_XLOGY: dict[str, Any] = {"promote": "floating", "domain": "positive"}
+op("xlogy(self, other)", _xlogy, publish=(), inplace=True, self=_xlogy_of_self,
+   other=_xlogy_of_other, **_XLOGY)  # fmt: skip
+op("xlogy_of_number(self, other)", _xlogy, publish=(), node="XlogyBackward1",
+   other=_xlogy_of_other, **_XLOGY)  # fmt: skip
+op("xlogy_with_number(self, other)", _xlogy, publish=(), node="XlogyBackward2",
+   self=_xlogy_of_self, **_XLOGY)  # fmt: skip
+
+
+# -- steps and signs
+
+
+def refusing(name: str) -> Any:
+    """The rule of what has no derivative: it raises when a gradient arrives."""
+
+    def rule(F: Any, grad: Any) -> Any:
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    return rule
+
+
+@op("heaviside(self, values)", inplace=True, node="NotImplemented", tensors_only=True,
+    self=refusing("heaviside"), values=refusing("heaviside"))  # fmt: skip
+def heaviside(x: Any, values: Any) -> Any:
+    """0 where `self` is negative, 1 where it is positive, `values` where it is 0."""
+    if x.dtype != values.dtype:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+    if x.dtype.kind == "c":
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
+    return np.where(x == 0, values, (x > 0).astype(x.dtype))
+
+
+def _copysign(x: Any, y: Any) -> Any:
+    """The magnitude of `self` with the sign of `other`."""
+    return np.copysign(x, y)
+
+
+def _copysign_of_self(F: Any, grad: Any, self: Any, result: Any) -> Any:
+    return grad * F.where(F.eq(self, 0), 0, result / self)
+
+
+op("copysign(self, other)", _copysign, promote="floating", publish=(), inplace=True,
+   self=_copysign_of_self, other=lambda F, grad: F.zeros_like(grad), domain="nonzero")  # fmt: skip
+op("copysign_number(self, other)", _copysign, promote="floating", publish=(), inplace=True,
+   node="CopysignBackward1", self=_copysign_of_self, domain="nonzero")  # fmt: skip
+
+
+@op("nextafter(self, other)", promote="arithmetic", inplace=True, tensors_only=True,
+    domain="real")  # fmt: skip
+def nextafter(x: Any, y: Any) -> Any:
+    """The number next to `self` in the direction of `other`."""
+    _not_for(x, "biuc", "nextafter")
+    return np.nextafter(x, y)
+
+
+@nextafter.grad("self")
+def _(F: Any, grad: Any, self: Any, other: Any) -> Any:
+    return F.where(F.eq(self, other), 0, grad)
+
+
+@nextafter.grad("other")
+def _(F: Any, grad: Any) -> Any:
+    return F.zeros_like(grad)
+
+
+# -- integers
+
+
+def _integers(name: str, function: Any, doc: str) -> None:
+    def forward(x: Any, y: Any) -> Any:
+        x, y = to_common([x, y])
+        _not_for(x, "bfcV", name)
+        return function(x, y)
+
+    op(f"{name}(self, other)", forward, inplace=True, tensors_only=True, doc=doc)
+
+
+_integers("gcd", np.gcd, "The greatest common divisor.")
+_integers("lcm", np.lcm, "The least common multiple.")
+
+
+# -- angles and waves
+
+
+@op("sinc(self)", promote="floating", inplace=True, domain="nonzero")
+def sinc(x: Any) -> Any:
+    """``sin(pi * self) / (pi * self)``, and 1 at 0."""
+    wave = x * x.dtype.type(pi)
+    return np.where(x == 0, x.dtype.type(1), np.sin(wave) / wave)
+
+
+@sinc.grad("self")
+def _(F: Any, grad: Any, self: Any) -> Any:
+    wave = self * pi
+    slope = (wave * F.cos(wave) - F.sin(wave)) / (self * wave)
+    return grad * F.conj(F.where(F.eq(self, 0), 0, slope))
+
+
+def _scaling(name: str, factor: float, node: str, doc: str) -> None:
+    def forward(x: Any) -> Any:
+        if x.dtype.kind == "c":
+            raise RuntimeError(f"{name} is not supported for complex tensors.")
+        return x * x.dtype.type(factor)
+
+    op(
+        f"{name}(self)", forward, promote="floating", inplace=True, jvp="linear", node=node,
+        domain="real", self=lambda F, grad: grad * factor, doc=doc,
+    )  # fmt: skip
+
+
+_scaling("deg2rad", pi / 180, "Deg2RadBackward0", "Degrees in radians.")
+_scaling("rad2deg", 180 / pi, "Rad2DegBackward0", "Radians in degrees.")
