@@ -104,6 +104,10 @@ torch.nonzero(z)
 torch.nonzero(z, as_tuple=True)
 torch.nonzero(torch.zeros(2, 3))
 torch.argwhere(x * m)
+torch.nonzero_static(x * m, size=3)
+torch.nonzero_static(x * m, size=15, fill_value=7)
+torch.unravel_index(f, (2, 3))
+torch.unravel_index(i, 6)
 torch.tril_indices(3, 4)
 torch.triu_indices(3, 4, 1, dtype=torch.int32)
 """.strip().split("\n")
@@ -276,6 +280,10 @@ x.select_scatter(s, 0, 1)
 x.select_scatter(s[0], 0, 9)
 x.slice_scatter(t, 0, 0, 2)
 torch.tril_indices(-1, 3)
+torch.nonzero_static(x, size=-1)
+torch.unravel_index(x, (2, 3))
+torch.unravel_index(i, (2, -3))
+torch.unravel_index(i, "a")
 x.index_fill_(0, i, 1)
 """.strip().split("\n")
 
@@ -284,6 +292,13 @@ x.index_fill_(0, i, 1)
 def test_refused(expression: str) -> None:
     kind, message = assert_same(lambda engine: eval(expression, names(engine)))
     assert kind.endswith("Error"), message
+
+
+def test_numbers_and_lists_are_no_tensors() -> None:
+    x, index = clew.ones(3), clew.tensor([0])
+    for call in (lambda: x.take([0]), lambda: x.scatter_add(0, index, 1.0), lambda: x.gather(0, 1)):
+        with pytest.raises(TypeError, match=r"argument '\w+' .* must be Tensor, not"):
+            call()
 
 
 SAVED = {

@@ -181,6 +181,40 @@ def argwhere(self: Tensor) -> Tensor:
     return Tensor._from_array(_places(self._array))
 
 
+@composite(out=True)
+def nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """`nonzero` cut off after `size` rows, or filled up to that with `fill_value`."""
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    found = _places(self._array)[:size]
+    rows = np.full((size, self._array.ndim), fill_value, np.int64)
+    rows[: len(found)] = found
+    return Tensor._from_array(rows)
+
+
+@composite(method=False)
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """For flat positions in a tensor of `shape`, the index in each of its dimensions.
+
+    Raises:
+        TypeError: the positions or the shape are not made of integers.
+        ValueError: a size is negative.
+    """
+    if indices._array.dtype.kind not in "iu":
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype!r}")
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    for n in sizes:
+        if not hasattr(n, "__index__"):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
+        if n < 0:
+            raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
+    rest, found = indices._array.astype(np.int64), []
+    for n in reversed(sizes):
+        found.append(Tensor._from_array(np.asarray(np.remainder(rest, n))))
+        rest = np.floor_divide(rest, n)
+    return tuple(reversed(found))
+
+
 def _triangle(name: str, indices: Any, doc: str) -> Any:
     def function(
         row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None,

@@ -261,7 +261,7 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     return self
 
 
-@composite(function=False)
+@composite()
 def resize_as_(self: Tensor, the_template: Tensor, memory_format: Any = None) -> Tensor:
     """`resize_` to the size of another tensor."""
     return resize_(self, the_template._array.shape)

@@ -103,7 +103,7 @@ def explain(shape: tuple[int, ...], key: tuple[Any, ...]) -> IndexError:
 # -- reading
 
 
-@op("index(self, *indices)", publish=(), jvp="linear")
+@op("index(self, *indices)", publish=(), gaps=True, jvp="linear")
 def index(x: Any, *indices: Any) -> Any:
     """The elements that integer arrays and masks name, None standing for a whole dimension."""
     key = as_key(x.shape, indices)
@@ -128,7 +128,8 @@ def _(F: Any, grad: Any, self_shape: Any, indices: Any) -> Any:
     return F.index_backward(grad, indices, size=self_shape)
 
 
-@op("index_backward(self, *indices; size)", publish=(), node="IndexPutBackward0", jvp="linear")
+@op("index_backward(self, *indices; size)", publish=(), gaps=True, node="IndexPutBackward0",
+    jvp="linear")  # fmt: skip
 def index_backward(grad: Any, *indices: Any, size: Any) -> Any:
     """Zeros of `size` with `grad` added where `indices` point: the adjoint of `index`."""
     out = np.zeros(size, grad.dtype)
@@ -188,7 +189,7 @@ def _check_values(x: np.ndarray, values: np.ndarray, key: tuple[Any, ...]) -> No
 
 
 @op("index_put(self, values, *indices; accumulate=False)", inplace=True, write=_write_at,
-    order="self, indices, values, accumulate", jvp="linear")  # fmt: skip
+    order="self, indices, values, accumulate", gaps=True, jvp="linear")  # fmt: skip
 def index_put(x: Any, values: Any, *indices: Any, accumulate: bool) -> Any:
     """`self` with `values` where `indices` point, or with them added there."""
     out = np.array(x)
@@ -224,7 +225,7 @@ def _flat_places(name: str, x: Any, index: Any) -> Any:
     return np.where(index < 0, index + n, index)
 
 
-@op("take(self, index)", jvp="linear")
+@op("take(self, index)", tensors_only=True, jvp="linear")
 def take(x: Any, index: Any) -> Any:
     """The elements at the flat positions that `index` names, in its shape."""
     if index.size and not x.size:
@@ -258,7 +259,8 @@ def _write_put(x: Any, index: Any, source: Any, *, accumulate: bool) -> None:
         x[...] = flat.reshape(x.shape)
 
 
-@op("put(self, index, source; accumulate=False)", inplace=True, write=_write_put, jvp="linear")
+@op("put(self, index, source; accumulate=False)", tensors_only=True, inplace=True,
+    write=_write_put, jvp="linear")  # fmt: skip
 def put(x: Any, index: Any, source: Any, *, accumulate: bool) -> Any:
     """`self` with `source` at the flat positions that `index` names, or with it added there."""
     out = np.array(x)
@@ -296,7 +298,7 @@ def _broadcast(x: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return np.broadcast_to(x, shape), np.broadcast_to(mask, shape)
 
 
-@op("masked_select(self, mask)", jvp="linear")
+@op("masked_select(self, mask)", tensors_only=True, jvp="linear")
 def masked_select(x: Any, mask: Any) -> Any:
     """The elements of `self` where `mask` is true, in one dimension; the two broadcast."""
     if mask.dtype != np.bool_:
@@ -349,7 +351,8 @@ def _write_masked(x: Any, mask: Any, source: Any) -> None:
     x[mask] = source.reshape(-1)[:count]
 
 
-@op("masked_scatter(self, mask, source)", inplace=True, write=_write_masked, jvp="linear")
+@op("masked_scatter(self, mask, source)", tensors_only=True, inplace=True, write=_write_masked,
+    jvp="linear")  # fmt: skip
 def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     """`self` with the elements of `source`, in order, where `mask` is true."""
     x, mask = _broadcast(x, mask)

@@ -13,7 +13,8 @@ from clew.ops.rules import wrap_dim
 # -- an index of as many dimensions as the tensor
 
 
-@op("gather(self, index; dim, sparse_grad=False)", order="self, dim, index", jvp="linear")
+@op("gather(self, index; dim, sparse_grad=False)", order="self, dim, index",
+    tensors_only=True, jvp="linear")  # fmt: skip
 def gather(x: Any, index: Any, *, dim: int, sparse_grad: bool) -> Any:
     """The elements that `index` names along `dim`, in the shape of `index`."""
     return kernel.gather(x, wrap_dim(dim, x.ndim), index)
@@ -37,7 +38,7 @@ def _(F: Any, grad: Any, index: Any, *, dim: int) -> Any:
 
 
 @op("scatter(self, index, src; dim)", order="self, dim, index, src", publish=(), inplace=True,
-    jvp="linear")  # fmt: skip
+    tensors_only=True, jvp="linear")  # fmt: skip
 def scatter(x: Any, index: Any, src: Any, *, dim: int) -> Any:
     """`self` with the elements of `src` where `index` points along `dim`."""
     return kernel.scatter(x, wrap_dim(dim, x.ndim), index, src)
@@ -54,7 +55,8 @@ def _(F: Any, grad: Any, index: Any, *, dim: int) -> Any:
 
 
 @op("scatter_value(self, index; dim, value)", order="self, dim, index, value", publish=(),
-    inplace=True, label="scatter", node="ScatterBackward1", jvp="linear")  # fmt: skip
+    inplace=True, label="scatter", tensors_only=True, node="ScatterBackward1",
+    jvp="linear")  # fmt: skip
 def scatter_value(x: Any, index: Any, *, dim: int, value: Any) -> Any:
     """`self` with a number where `index` points along `dim`."""
     return kernel.scatter(x, wrap_dim(dim, x.ndim), index, value)
@@ -83,7 +85,7 @@ def _(F: Any, grad: Any, *, need: Any) -> Any:
 
 
 @op("scatter_add(self, index, src; dim)", order="self, dim, index, src", inplace=True,
-    jvp="linear")  # fmt: skip
+    tensors_only=True, jvp="linear")  # fmt: skip
 def scatter_add(x: Any, index: Any, src: Any, *, dim: int) -> Any:
     """`self` with the elements of `src` added where `index` points along `dim`."""
     return kernel.scatter_add(x, wrap_dim(dim, x.ndim), index, src)
@@ -100,7 +102,7 @@ def _(F: Any, grad: Any, index: Any, *, dim: int) -> Any:
 
 
 @op("scatter_reduce(self, index, src; dim, reduce, *, include_self=True)",
-    order="self, dim, index, src, reduce", inplace=True)  # fmt: skip
+    order="self, dim, index, src, reduce", inplace=True, tensors_only=True)  # fmt: skip
 def scatter_reduce(
     x: Any, index: Any, src: Any, *, dim: int, reduce: str, include_self: bool
 ) -> Any:

@@ -15,7 +15,7 @@ from clew.ops.rules import wrap_dim
 from clew.ops.scatter import reduce_grads
 
 
-@op("index_select(self, index; dim)", order="self, dim, index", jvp="linear")
+@op("index_select(self, index; dim)", order="self, dim, index", tensors_only=True, jvp="linear")
 def index_select(x: Any, index: Any, *, dim: int) -> Any:
     """The slices that `index` names along `dim`."""
     d = wrap_dim(dim, x.ndim)
@@ -52,7 +52,7 @@ def _(F: Any, grad: Any, index: Any, *, dim: int) -> Any:
 
 
 @op("index_add(self, index, source; dim, *, alpha=1)", order="self, dim, index, source",
-    inplace=True, jvp="linear")  # fmt: skip
+    inplace=True, tensors_only=True, jvp="linear")  # fmt: skip
 def index_add(x: Any, index: Any, source: Any, *, dim: int, alpha: Any) -> Any:
     """`self` with ``alpha`` times slice i of `source` added to slice ``index[i]`` along `dim`."""
     if alpha != 1:
@@ -87,7 +87,7 @@ def _write_slices(x: Any, index: Any, source: Any, *, dim: int) -> None:
 
 
 @op("index_copy(self, index, source; dim)", order="self, dim, index, source", inplace=True,
-    write=_write_slices, jvp="linear")  # fmt: skip
+    write=_write_slices, tensors_only=True, jvp="linear")  # fmt: skip
 def index_copy(x: Any, index: Any, source: Any, *, dim: int) -> Any:
     """`self` with slice i of `source` in place of slice ``index[i]`` along `dim`."""
     out = np.array(x)
@@ -170,7 +170,7 @@ def _write_fill(x: Any, index: Any, *, dim: int, value: Any) -> None:
 
 @op("index_fill_value(self, index; dim, value)", order="self, dim, index, value", publish=(),
     inplace=True, write=_write_fill, label="index_fill", node="IndexFillBackward0",
-    jvp="linear")  # fmt: skip
+    tensors_only=True, jvp="linear")  # fmt: skip
 def index_fill_value(x: Any, index: Any, *, dim: int, value: Any) -> Any:
     """`self` with a number in the slices that `index` names along `dim`."""
     out = np.array(x)
@@ -213,7 +213,7 @@ def _(F: Any, grad: Any, index: Any, *, dim: int) -> Any:
 
 
 @op("index_reduce(self, index, source; dim, reduce, *, include_self=True)",
-    order="self, dim, index, source, reduce", inplace=True)  # fmt: skip
+    order="self, dim, index, source, reduce", inplace=True, tensors_only=True)  # fmt: skip
 def index_reduce(
     x: Any, index: Any, source: Any, *, dim: int, reduce: str, include_self: bool
 ) -> Any:
