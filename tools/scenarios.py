@@ -63,10 +63,10 @@ SCENARIOS: list[tuple[str, str, str]] = [
 
 HEAD = """# The scenarios
 
-Each is an ordinary PyTorch script in `examples/`, run here on clew: `clew run examples/NAME.py`. The same script runs on
-PyTorch with `python examples/NAME.py`; for the same seed the losses of the first 100 steps agree to four digits (the
-tests compare them). Figures and pictures below are what the scripts printed and drew. Scenario 15, data parallelism, is
-not there yet.
+Each is an ordinary PyTorch script in `examples/`, run here on clew: `clew run examples/NAME.py`.
+The same script runs on PyTorch with `python examples/NAME.py`; for the same seed the losses of the
+first 100 steps agree to four digits (the tests compare them). Figures and pictures below are what
+the scripts printed and drew. Scenario 15, data parallelism, is not there yet.
 
 This page is written by `python tools/scenarios.py`.
 """

@@ -33,6 +33,9 @@ from typing import Any
 TORCH_VERSION = "2.13.0+clew"
 """The PyTorch whose behaviour clew follows, as programs compare it, and who plays it."""
 
+COMPANIONS = {"torchviz": "inspect.dot", "safetensors.torch": "serialization.safetensors"}
+"""Modules of other packages that work on torch's tensors, and which module plays their part."""
+
 _PLAIN = (int, float, str, type(None))
 
 
@@ -165,6 +168,12 @@ class TorchAlias(MetaPathFinder, Loader):
         self, fullname: str, path: Any = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """See Note [What clew lacks] for what is raised when clew has no such module."""
+        if fullname in COMPANIONS:
+            part = _import_or_none(f"{self.package}.{COMPANIONS[fullname]}")
+            if part is None:
+                return None
+            self.window(fullname, part)
+            return spec_from_loader(fullname, self)
         if fullname.partition(".")[0] != "torch":
             return None
         module = self._module_behind(fullname)
@@ -224,8 +233,8 @@ def _question(frame: FrameType | None) -> str:
 
 
 def _take_torch_modules() -> dict[str, ModuleType]:
-    """Take `torch` and `torch.*` out of `sys.modules`."""
-    names = [name for name in sys.modules if name.partition(".")[0] == "torch"]
+    """Take `torch`, `torch.*` and the companions out of `sys.modules`."""
+    names = [n for n in sys.modules if n.partition(".")[0] == "torch" or n in COMPANIONS]
     return {name: sys.modules.pop(name) for name in names}
 
 

@@ -349,3 +349,18 @@ def test_real_torch_imported_earlier_is_an_error_unless_replaced(no_torch, monke
         assert "torch.nn" not in sys.modules
     assert sys.modules["torch"] is real
     assert sys.modules["torch.nn"] is real_nn
+
+
+def test_companions_of_torch_are_played_by_clew_too():
+    import sys
+
+    import clew
+
+    with clew.enable_torch():
+        from safetensors.torch import save_file
+        from torchviz import make_dot
+
+        assert make_dot is clew.make_dot
+        assert save_file is clew.serialization.safetensors.save_file
+    assert "torchviz" not in sys.modules
+    assert "safetensors.torch" not in sys.modules
