@@ -52,8 +52,7 @@ def _check_floating(x: Any, kernel: str) -> None:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(x.dtype)}'")
 
 
-@op(f"im2col(self; {', '.join(Blocks._fields)})", publish=(), node="Im2ColBackward0",
-    domain="images", jvp="linear")  # fmt: skip
+@op(f"im2col(self; {', '.join(Blocks._fields)})", publish=(), node="Im2ColBackward0", jvp="linear")
 def im2col(x: Any, **blocks: Any) -> Any:
     """The blocks of ``(N, C, H, W)`` or ``(C, H, W)`` as columns ``([N,] C * kernel, L)``.
 
@@ -91,7 +90,7 @@ def _(
 
 
 @op(f"col2im(self; output_size, {', '.join(Blocks._fields)})", publish=(), node="Col2ImBackward0",
-    domain="images", jvp="linear")  # fmt: skip
+    jvp="linear")  # fmt: skip
 def col2im(x: Any, *, output_size: Ints, **blocks: Any) -> Any:
     """Columns ``([N,] C * kernel, L)`` added up to ``([N,] C, *output_size)``.
 

@@ -73,7 +73,7 @@ def _declare_padding(word: str, mode: str, dims: int) -> None:
         return getattr(F, f"{name}_backward")(grad, size=tuple(self.shape), padding=padding)
 
     op(
-        f"{name}(self; padding)", forward, publish=(), domain="images", self=rule, jvp="linear",
+        f"{name}(self; padding)", forward, publish=(), self=rule, jvp="linear",
         node=f"{word.capitalize()}Pad{dims}DBackward0",
         doc="`self` with its own elements around it.",
     )  # fmt: skip
@@ -86,7 +86,7 @@ def _declare_padding(word: str, mode: str, dims: int) -> None:
         return getattr(F, name)(grad, padding=padding)
 
     op(
-        f"{name}_backward(grad_output; size, padding)", backward, publish=(), domain="images",
+        f"{name}_backward(grad_output; size, padding)", backward, publish=(),
         node=f"{word.capitalize()}Pad{dims}DBackwardBackward0", grad_output=again, jvp="linear",
         doc="Each output's gradient added to the element that it shows.",
     )  # fmt: skip

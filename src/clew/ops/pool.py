@@ -27,7 +27,7 @@ def _planes(shape: tuple[int, ...], dims: int) -> tuple[int, int]:
     return prod(shape[:-dims]), prod(shape[-dims:])
 
 
-@op("take_in_planes(self, indices; dims)", publish=(), domain="planes", jvp="linear")
+@op("take_in_planes(self, indices; dims)", publish=(), jvp="linear")
 def take_in_planes(x: Any, indices: Any, *, dims: int) -> Any:
     """The elements that `indices` names, counted within the plane of the last `dims` dimensions."""
     flat = indices.reshape(_planes(indices.shape, dims))
@@ -39,7 +39,7 @@ def _(F: Any, grad: Any, self_shape: Any, indices: Any, *, dims: int) -> Any:
     return F.add_in_planes(grad, indices, size=self_shape, dims=dims)
 
 
-@op("add_in_planes(self, indices; size, dims)", publish=(), domain="planes", jvp="linear")
+@op("add_in_planes(self, indices; size, dims)", publish=(), jvp="linear")
 def add_in_planes(x: Any, indices: Any, *, size: Ints, dims: int) -> Any:
     """Zeros of `size` with the elements added where `indices` says: the adjoint of taking them."""
     return maxima.max_pool_backward(x, indices, size, dims)
@@ -69,7 +69,7 @@ def _declare_max_pool(dims: int) -> None:
     op(
         f"max_pool{dims}d_with_indices(self; kernel_size, stride, padding, dilation, ceil_mode) "
         "-> result0, result1", forward, publish=(), node=f"MaxPool{dims}DWithIndicesBackward0",
-        no_grad_outputs=(1,), domain="distinct_images", self=rule,
+        no_grad_outputs=(1,), self=rule,
         doc="The maxima of windows, and their places in the plane.",
     )  # fmt: skip
 
@@ -84,7 +84,7 @@ def _declare_adaptive_max_pool(dims: int) -> None:
 
     op(
         f"adaptive_max_pool{dims}d(self; output_size) -> result0, result1", forward, publish=(),
-        node=f"AdaptiveMaxPool{dims}DBackward0", no_grad_outputs=(1,), domain="distinct_images",
+        node=f"AdaptiveMaxPool{dims}DBackward0", no_grad_outputs=(1,),
         self=rule, doc="The maxima of windows that share out the image, and their places.",
     )  # fmt: skip
 
@@ -104,7 +104,7 @@ def _declare_max_unpool(dims: int) -> None:
 
     op(
         f"max_unpool{dims}d(self, indices; output_size)", forward, publish=(),
-        node=f"MaxUnpool{dims}DBackward0", domain="planes", self=rule, jvp="linear",
+        node=f"MaxUnpool{dims}DBackward0", self=rule, jvp="linear",
         doc="Zeros with the elements put where `indices` says: the inverse of max pooling.",
     )  # fmt: skip
 
@@ -166,7 +166,7 @@ def _declare_avg_pool(dims: int) -> None:
 
     op(
         f"{name}(self; {', '.join(Averaging._fields)})", forward, publish=(),
-        node=f"AvgPool{dims}DBackward0", domain="images", self=rule, jvp="linear",
+        node=f"AvgPool{dims}DBackward0", self=rule, jvp="linear",
         doc="The means of windows.",
     )  # fmt: skip
 
@@ -177,7 +177,7 @@ def _declare_avg_pool(dims: int) -> None:
         return getattr(F, name)(grad, **averaging._asdict())
 
     op(
-        f"{name}_backward(grad_output; size, averaging)", spread, publish=(), domain="images",
+        f"{name}_backward(grad_output; size, averaging)", spread, publish=(),
         node=f"AvgPool{dims}DBackwardBackward0", grad_output=gather, jvp="linear",
         doc="Each mean's gradient, shared out over its window.",
     )  # fmt: skip
@@ -195,7 +195,7 @@ def _declare_adaptive_avg_pool(dims: int) -> None:
 
     op(
         f"{name}(self; output_size)", forward, publish=(), node=f"AdaptiveAvgPool{dims}DBackward0",
-        domain="images", self=rule, jvp="linear", doc="The means of windows that share the image.",
+        self=rule, jvp="linear", doc="The means of windows that share the image.",
     )  # fmt: skip
 
     def spread(grad: Any, *, size: Ints) -> Any:
@@ -205,7 +205,7 @@ def _declare_adaptive_avg_pool(dims: int) -> None:
         return getattr(F, name)(grad, output_size=grad_output_shape[-dims:])
 
     op(
-        f"{name}_backward(grad_output; size)", spread, publish=(), domain="images",
+        f"{name}_backward(grad_output; size)", spread, publish=(),
         node=f"AdaptiveAvgPool{dims}DBackwardBackward0", grad_output=gather, jvp="linear",
         doc="Each mean's gradient, shared out over its window.",
     )  # fmt: skip

@@ -35,7 +35,7 @@ def _declare_upsample(mode: str, dims: int) -> None:
 
     op(
         f"{name}(self; output_size, align_corners, scales)", forward, publish=(),
-        node=f"{node}Backward0", domain="images", self=rule, jvp="linear",
+        node=f"{node}Backward0", self=rule, jvp="linear",
         doc="The image resized to `output_size`.",
     )  # fmt: skip
 
@@ -50,7 +50,7 @@ def _declare_upsample(mode: str, dims: int) -> None:
 
     op(
         f"{name}_backward(grad_output; input_size, align_corners, scales)", spread, publish=(),
-        node=f"{node}BackwardBackward0", domain="images", grad_output=again, jvp="linear",
+        node=f"{node}BackwardBackward0", grad_output=again, jvp="linear",
         doc="Each output's gradient shared out over the inputs that it was made of.",
     )  # fmt: skip
 
@@ -72,7 +72,7 @@ def _arranged(parts: Any, shape: tuple[int, ...]) -> Any:
     return np.array(parts, order="C").reshape(shape)
 
 
-@op("pixel_shuffle(self; upscale_factor)", publish=("function",), domain="images", jvp="linear")
+@op("pixel_shuffle(self; upscale_factor)", publish=("function",), jvp="linear")
 def pixel_shuffle(x: Any, *, upscale_factor: int) -> Any:
     """``(..., C * r**2, H, W)`` as ``(..., C, H * r, W * r)`` for an upscale factor r.
 
@@ -104,7 +104,7 @@ def _(F: Any, grad: Any, *, upscale_factor: int) -> Any:
     return F.pixel_unshuffle(grad, downscale_factor=upscale_factor)
 
 
-@op("pixel_unshuffle(self; downscale_factor)", publish=("function",), domain="images",
+@op("pixel_unshuffle(self; downscale_factor)", publish=("function",),
     jvp="linear")  # fmt: skip
 def pixel_unshuffle(x: Any, *, downscale_factor: int) -> Any:
     """``(..., C, H * r, W * r)`` as ``(..., C * r**2, H, W)`` for a downscale factor r.
@@ -139,7 +139,7 @@ def _(F: Any, grad: Any, *, downscale_factor: int) -> Any:
 
 
 @op("channel_shuffle(self; groups)", publish=("function",), aliases=("native_channel_shuffle",),
-    domain="images", jvp="linear")  # fmt: skip
+    jvp="linear")  # fmt: skip
 def channel_shuffle(x: Any, *, groups: int) -> Any:
     """The channels of ``(N, C, *size)``, in `groups`, dealt out like cards.
 
