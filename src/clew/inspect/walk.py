@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import os
 from collections.abc import Iterable
 from typing import Any
 
 from clew import dtypes
 from clew.autograd.node import AccumulateGrad
 from clew.autograd.saved import Freed, PackedTensor, SavedTensor
-from clew.errors import describe
 from clew.inspect.model import Graph, GraphNode, Saved
 from clew.site import resolve
 from clew.storage import root
@@ -37,8 +37,20 @@ def graph(tensor: Any, *, params: Any = None) -> Graph:
     nodes = _ordered([r for r in roots if r is not None])
     ids = {node: i for i, node in enumerate(nodes)}
     names = _leaf_names(params)
-    title = ", ".join(describe(t) for t in tensors)
+    title = ", ".join(_title(t) for t in tensors)
     return Graph([_describe(node, ids, names) for node in nodes], title)
+
+
+def _title(tensor: Any) -> str:
+    """The tensor in a few words, with the line that made it in short."""
+    shape, dtype = _shape_and_type(tensor._array)
+    text = f"{dtype} [{', '.join(map(str, shape))}]"
+    node = tensor._gradient_edge()[0]
+    if node is None:
+        return f"{text}, which does not require grad"
+    site = resolve(node.site)
+    made = node.name().removeprefix("torch::autograd::")
+    return f"{text} of {made}" + (f", {os.path.basename(site.file)}:{site.line}" if site else "")
 
 
 def _ordered(roots: Iterable[Any]) -> list[Any]:
