@@ -1,18 +1,25 @@
 """The autograd errors: PyTorch's type and leading clause, then what to look at and what to do.
 
-Layer 0: imports dtypes and site.  Every class is a RuntimeError, as PyTorch raises, and its text
-begins with PyTorch's, so that ``except`` and ``match=`` keep working::
+Layer 0: imports dtypes and site.  Each text begins with PyTorch's, and each class derives from
+the type that PyTorch raises, so that ``except`` and ``match=`` keep working::
 
     AutogradError
-    ├── NoGradientPathError     backward from a tensor that no recorded operation leads to
-    ├── GraphFreedError         a second backward through a graph whose saved values are gone
-    ├── SavedTensorModifiedError   a saved tensor was written to before backward needed it
-    ├── LeafModifiedError       an in-place write to a leaf that requires grad, or to a view of one
-    ├── ViewModifiedError       an in-place write to a view that cannot take one
-    ├── InferenceTensorError    an inference tensor where autograd needs a normal one
-    └── NonScalarBackwardError  backward from more than one element without a gradient
+    ├── NoGradientPathError       backward from a tensor that no recorded operation leads to
+    ├── NonScalarBackwardError    backward from more than one element without a gradient
+    ├── GraphFreedError           a second backward through a graph whose saved values are gone
+    ├── SavedTensorModifiedError  a saved tensor was written to before backward needed it
+    ├── LeafModifiedError         an in-place write to a leaf that requires grad, or to its view
+    ├── ViewModifiedError         an in-place write to a view that cannot take one
+    ├── ExpandedWriteError        an in-place write to elements that share their memory
+    ├── InferenceTensorError      an inference tensor where autograd needs a normal one
+    ├── RequiresGradError         a tensor that cannot be told to require grad, or not to
+    ├── NonLeafCopyError          a copy or a pickle of a tensor that has a history
+    ├── UnusedInputError          the gradient of something that the outputs do not depend on
+    ├── GradientMismatchError     a gradient of another shape or type than its tensor
+    ├── HookError                 a hook returned what cannot stand in for the gradient
+    └── FunctionError             a custom Function does not do what autograd expects of it
 
-docs/errors.md has a page for each, with a failing and a corrected program.
+docs/errors.md has a section for each, with a failing and a corrected program.
 """
 
 from __future__ import annotations
@@ -20,44 +27,80 @@ from __future__ import annotations
 from typing import Any
 
 from clew.dtypes import of_numpy
-from clew.site import Site, resolve
+from clew.site import Site, here, resolve
+
+Fact = tuple[str, str | None]
 
 
-class AutogradError(RuntimeError):
+def teach(clause: str, facts: tuple[Fact, ...], anchor: str) -> str:
+    """PyTorch's text, a line for each fact that is known, and where to read more."""
+    known = [(label, text) for label, text in facts if text]
+    if anchor:
+        known.append(("more", f"docs/errors.md#{anchor}"))
+    return "\n".join([clause, *(f"  {label + ':':<10} {text}" for label, text in known)])
+
+
+class AutogradError(Exception):
     """Base of the autograd errors.
 
     Attributes:
-        facts: (label, text) pairs behind the text: which tensor, which lines, what to do.
+        clause: PyTorch's text.
+        facts: (label, text) pairs that follow it: which tensor, which lines, what to do.
+        anchor: the section of docs/errors.md.
     """
 
     anchor = ""
 
-    def __init__(self, clause: str, *facts: tuple[str, str | None]) -> None:
+    def __init__(self, clause: str, *facts: Fact) -> None:
         self.clause = clause
-        self.facts = [(label, text) for label, text in facts if text]
-        lines = [f"  {label + ':':<10} {text}" for label, text in self.facts]
-        if self.anchor:
-            lines.append(f"  {'more:':<10} docs/errors.md#{self.anchor}")
-        super().__init__("\n".join([clause, *lines]))
+        self.facts = [fact for fact in facts if fact[1]]
+        super().__init__(teach(clause, facts, self.anchor))
+
+    def __reduce__(self) -> Any:
+        return _rebuilt, (type(self), self.clause, self.facts)
+
+
+def _rebuilt(cls: type[AutogradError], clause: str, facts: list[Fact]) -> AutogradError:
+    """An error from its parts, for pickle: the constructors take what the parts are made of."""
+    error = cls.__new__(cls)
+    AutogradError.__init__(error, clause, *facts)
+    return error
+
+
+# -- words
 
 
 def describe(tensor: Any) -> str:
     """A tensor in a few words: type, shape, whether it is a leaf, and the line that made it."""
-    array = tensor._array
-    shape = ", ".join(map(str, array.shape))
     kind = "leaf tensor" if tensor._edge is None else "tensor"
-    return f"{kind} {of_numpy(array.dtype).name} [{shape}]" + made_at(tensor)
+    return f"{kind} {shape_of(tensor)}{made_at(tensor)}"
+
+
+def describe_end(end: Any) -> str:
+    """What a gradient is asked of or for: a tensor, or a graph edge."""
+    return describe(end) if hasattr(end, "_array") else f"a result of {recorded(end.node)}"
+
+
+def shape_of(tensor: Any) -> str:
+    """``float32 [2, 3]``."""
+    return _typed(tensor._array.shape, tensor._array.dtype)
+
+
+def _typed(shape: tuple[int, ...], dtype: Any) -> str:
+    return f"{of_numpy(dtype).name} [{', '.join(map(str, shape))}]"
 
 
 def made_at(tensor: Any) -> str:
     """The end of a sentence that says where a tensor was made; empty where nobody knows."""
     if tensor._edge is not None:
-        node = tensor._edge[0]
-        place = at(node.site)
-        return f", made by {node.name()}" + (f" {place}" if place else "")
+        return made_by(tensor._edge[0])
     meta = tensor._meta
-    place = at(meta.site) if meta is not None else None
-    return f", made {place}" if place else ""
+    return spaced(", made", meta.site) if meta is not None else ""
+
+
+def made_by(node: Any) -> str:
+    """The end of a sentence that says which node made a tensor, and on which line."""
+    return f", made by {node.name()}{spaced('', node.site)}"
 
 
 def at(site: Site | None) -> str | None:
@@ -66,52 +109,116 @@ def at(site: Site | None) -> str | None:
     return None if line is None else f"at {line}"
 
 
-class NoGradientPathError(AutogradError):
+def spaced(words: str, site: Site | None) -> str:
+    """Words and the place of a site; empty where the place is unknown."""
+    place = at(site)
+    return f"{words} {place}" if place else ""
+
+
+def recorded(node: Any) -> str:
+    """A node and the line that recorded it."""
+    return node.name() + spaced(", recorded", node.site)
+
+
+def defined(function: Any) -> str:
+    """A function's name, and where it is defined if it is written in Python."""
+    name = getattr(function, "__qualname__", type(function).__name__)
+    code = getattr(function, "__code__", None)
+    return f"{name}, defined {at((code, -1))}" if code is not None else name
+
+
+# -- backward
+
+
+class NoGradientPathError(AutogradError, RuntimeError):
     """Backward was asked of a tensor that no recorded operation leads to."""
 
     anchor = "no-gradient-path"
 
     def __init__(self, index: int, tensor: Any) -> None:
+        cut = tensor._meta.cut if tensor._meta is not None else None
         super().__init__(
             f"element {index} of tensors does not require grad and does not have a grad_fn",
             ("tensor", describe(tensor)),
-            ("why", _why_no_path(tensor)),
-            ("cure", "compute it from a tensor that requires grad, outside no_grad, and without "
-                     "detach(), .data, .item() or numpy() in between"),
-        )  # fmt: skip
+            ("why", _why_no_path(tensor, cut)),
+            ("backward", at(here())),
+            ("cure", _reconnect(cut)),
+        )
 
 
-def _why_no_path(tensor: Any) -> str:
-    cut = tensor._meta.cut if tensor._meta is not None else None
+def _why_no_path(tensor: Any, cut: tuple[str, Site | None] | None) -> str:
+    if cut is not None:
+        return f"the graph was cut by {cut[0]}{spaced('', cut[1])}"
+    dtype = of_numpy(tensor._array.dtype)
+    if not (dtype.is_floating_point or dtype.is_complex):
+        return f"tensors of {dtype.name} have no gradient"
+    return "none of the tensors that it was computed from requires grad"
+
+
+def _reconnect(cut: tuple[str, Site | None] | None) -> str:
     if cut is None:
-        return "it was computed from tensors that do not require grad, or under no_grad"
-    name, site = cut
-    place = at(site)
-    return f"the graph was cut by {name}" + (f" {place}" if place else "")
+        return (
+            "compute it from a tensor that requires grad (x.requires_grad_() before the forward), "
+            "and not by way of item(), tolist(), numpy() or torch.tensor(), which give plain values"
+        )
+    if cut[0] in ("no_grad", "inference_mode"):
+        return f"compute it outside {cut[0]}"
+    if cut[0].rstrip("()_") in ("detach", ".data"):
+        return f"leave {cut[0]} out there, if the gradient is to flow on"
+    return f"use a function that has a gradient instead of {cut[0]}"
 
 
-class GraphFreedError(AutogradError):
+class NonScalarBackwardError(AutogradError, RuntimeError):
+    """Backward from a tensor of more than one element, or a complex one, without a gradient."""
+
+    anchor = "non-scalar-backward"
+
+    def __init__(self, tensor: Any) -> None:
+        array = tensor._array
+        if array.size == 1:
+            clause = (
+                "grad can be implicitly created only for real scalar outputs but got "
+                f"{of_numpy(array.dtype)!r}"
+            )
+            cure = "take a real number of it (y.abs() or y.real)"
+        else:
+            clause = "grad can be implicitly created only for scalar outputs"
+            cure = "reduce it first (y.mean() or y.sum())"
+        super().__init__(
+            clause,
+            ("tensor", describe(tensor)),
+            ("backward", at(here())),
+            ("cure", f"{cure}, or pass its gradient: y.backward(torch.ones_like(y))"),
+        )
+
+
+class GraphFreedError(AutogradError, RuntimeError):
     """A second backward pass through a node whose saved values were released."""
 
     anchor = "graph-freed"
 
     def __init__(self, node: Any, freed_at: Site | None = None) -> None:
-        where = at(node.site)
         super().__init__(
             "Trying to backward through the graph a second time (or directly access saved "
             "tensors after they have already been freed). Saved intermediate values of the graph "
             "are freed when you call .backward() or autograd.grad(). Specify retain_graph=True "
             "if you need to backward through the graph a second time or if you need to access "
             "saved tensors after calling backward.",
-            ("node", node.name() + (f", recorded {where}" if where else "")),
-            ("freed", f"by the backward {at(freed_at)}" if freed_at else None),
+            ("node", node.name() + spaced(f", which made {_results(node)}", node.site)),
+            ("freed", spaced("by the backward", freed_at)),
+            ("again", at(here())),
             ("cure", "compute this part again before the second backward, detach() what is carried "
                      "over, add the losses and call backward once, or keep the graph with "
                      "retain_graph=True in the first call"),
         )  # fmt: skip
 
 
-class SavedTensorModifiedError(AutogradError):
+def _results(node: Any) -> str:
+    """The types and shapes of what a node made."""
+    return ", ".join(_typed(*meta) for meta in node.metas if meta)
+
+
+class SavedTensorModifiedError(AutogradError, RuntimeError):
     """A tensor that backward needs was written to after it was saved."""
 
     anchor = "saved-tensor-modified"
@@ -120,12 +227,18 @@ class SavedTensorModifiedError(AutogradError):
         self, clause: str, tensor: str, saved_by: str, changed_by: str | None, cure: str
     ) -> None:
         super().__init__(
-            clause, ("tensor", tensor), ("saved by", saved_by), ("changed", changed_by),
+            clause,
+            ("tensor", tensor),
+            ("saved by", saved_by),
+            ("changed", changed_by),
             ("cure", cure),
-        )  # fmt: skip
+        )
 
 
-class LeafModifiedError(AutogradError):
+# -- in-place writes
+
+
+class LeafModifiedError(AutogradError, RuntimeError):
     """An in-place write to a leaf that requires grad, or to a view of one."""
 
     anchor = "leaf-modified"
@@ -136,39 +249,184 @@ class LeafModifiedError(AutogradError):
         super().__init__(
             f"{what} that requires grad {tense} used in an in-place operation.",
             ("tensor", describe(leaf)),
-            ("write", f"{operation} on {'a view of it' if view else 'it'}"),
+            ("written", f"by {operation}{' through a view' if view else ''}{spaced('', here())}"),
             ("cure", "to update a parameter, write inside `with torch.no_grad():`; to compute with "
-                     "it, use the out-of-place operation (x = x + 1) or write to x.clone()"),
+                     "it, use the out-of-place operation (y = x + 1) or write to x.clone()"),
         )  # fmt: skip
 
 
-class ViewModifiedError(AutogradError):
-    """An in-place write to a view whose base's history cannot be rewritten."""
+class ViewModifiedError(AutogradError, RuntimeError):
+    """An in-place write to a view, or to the base of one, that autograd cannot follow."""
 
     anchor = "view-modified"
 
-    def __init__(self, clause: str, tensor: Any, cure: str) -> None:
-        super().__init__(clause, ("tensor", describe(tensor)), ("cure", cure))
+    def __init__(self, clause: str, tensor: Any, written: str, cure: str) -> None:
+        super().__init__(clause, ("view", describe(tensor)), ("written", written), ("cure", cure))
 
 
-class InferenceTensorError(AutogradError):
+class ExpandedWriteError(AutogradError, RuntimeError):
+    """An in-place write to a tensor of which several elements share one memory location."""
+
+    anchor = "expanded-tensor"
+
+    def __init__(self, tensor: Any, operation: str) -> None:
+        super().__init__(
+            "unsupported operation: more than one element of the written-to tensor refers to a "
+            "single memory location. Please clone() the tensor before performing the operation.",
+            ("tensor", describe(tensor)),
+            ("memory", f"its strides are {_strides(tensor)}; a stride of 0 repeats one element"),
+            ("written", f"by {operation}{spaced('', here())}"),
+            ("cure", "write to x.clone(), or to the tensor from before expand()"),
+        )
+
+
+def _strides(tensor: Any) -> list[int]:
+    array = tensor._array
+    return [s // array.itemsize for s in array.strides]
+
+
+class InferenceTensorError(AutogradError, RuntimeError):
     """An inference tensor is used where autograd needs a normal tensor."""
 
     anchor = "inference-tensor"
 
     def __init__(self, clause: str, tensor: Any, cure: str) -> None:
-        super().__init__(clause, ("tensor", describe(tensor)), ("cure", cure))
+        super().__init__(clause, ("tensor", describe(tensor)), ("used", at(here())), ("cure", cure))
 
 
-class NonScalarBackwardError(AutogradError):
-    """Backward from a tensor of more than one element without a gradient for it."""
+# -- flags, copies, gradients
 
-    anchor = "non-scalar-backward"
 
-    def __init__(self, tensor: Any) -> None:
+class RequiresGradError(AutogradError, RuntimeError):
+    """The flag of a tensor with a history, or of one whose type has no gradient, is set."""
+
+    anchor = "requires-grad"
+
+    def __init__(self, clause: str, tensor: Any, cure: str) -> None:
         super().__init__(
-            "grad can be implicitly created only for scalar outputs",
+            clause, ("tensor", describe(tensor)), ("asked", at(here())), ("cure", cure)
+        )
+
+
+class NonLeafCopyError(AutogradError, RuntimeError):
+    """A tensor with a history is to be copied or pickled without it."""
+
+    anchor = "non-leaf-copy"
+
+    def __init__(self, clause: str, tensor: Any) -> None:
+        super().__init__(
+            clause,
             ("tensor", describe(tensor)),
-            ("cure", "reduce it first (loss.mean() or loss.sum()), or pass a gradient of its "
-                     "shape: y.backward(torch.ones_like(y))"),
+            ("copied", at(here())),
+            ("cure", "copy the values with y.detach().clone(), or use y.clone() to copy it within "
+                     "the graph; if a module holds it, keep it there as y.detach()"),
         )  # fmt: skip
+
+
+class UnusedInputError(AutogradError, RuntimeError):
+    """A gradient was asked for with respect to something that the outputs do not depend on."""
+
+    anchor = "unused-input"
+
+    def __init__(self, clause: str, tensor: Any, cure: str) -> None:
+        super().__init__(
+            clause, ("input", describe_end(tensor)), ("asked", at(here())), ("cure", cure)
+        )
+
+
+class GradientMismatchError(AutogradError, RuntimeError):
+    """A gradient has another shape or type than what it is the gradient of."""
+
+    anchor = "gradient-mismatch"
+
+    def __init__(self, clause: str, *facts: Fact, cure: str) -> None:
+        super().__init__(clause, *facts, ("given", at(here())), ("cure", cure))
+
+
+# -- what users write: hooks and Functions
+
+
+class HookError(AutogradError):
+    """A hook returned something that cannot stand in for the gradient."""
+
+    anchor = "hook"
+
+    def __init__(self, clause: str, hook: Any, node: Any) -> None:
+        super().__init__(
+            clause,
+            ("hook", defined(hook)),
+            ("gradient", whose_gradient(node)),
+            ("cure", "return None to leave the gradient as it is, or a tensor of its shape and "
+                     "dtype (for a hook of a node: a tuple of as many as it is given)"),
+        )  # fmt: skip
+
+
+class HookResultError(HookError, RuntimeError):
+    """A hook returned a tensor of another shape or type, or another number of them."""
+
+
+class HookTypeError(HookError, TypeError):
+    """A hook returned something that is no tensor."""
+
+
+def whose_gradient(node: Any) -> str:
+    """What the gradient that arrives at a node is the gradient of."""
+    leaf = getattr(node, "variable", None)
+    return f"of {describe(leaf)}" if leaf is not None else f"of the results of {recorded(node)}"
+
+
+class FunctionError(AutogradError):
+    """A custom Function does not do what autograd expects of it."""
+
+    anchor = "custom-function"
+
+    def __init__(self, clause: str, node: Any, method: str, cure: str) -> None:
+        super().__init__(
+            clause,
+            ("call", recorded(node)),
+            (method, defined(getattr(node._forward_cls, method))),
+            ("cure", cure),
+        )
+
+
+class FunctionResultError(FunctionError, RuntimeError):
+    """A backward returned the wrong number or kind of gradients, or a forward hid a write."""
+
+
+class FunctionTypeError(FunctionError, TypeError):
+    """A custom Function was given something that is no tensor where it needs one."""
+
+
+# -- warnings
+
+
+def non_leaf_grad_text(tensor: Any) -> str:
+    """The warning for reading ``.grad`` of a tensor that does not keep it."""
+    return teach(
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+        "attribute won't be populated during autograd.backward(). If you indeed want the .grad "
+        "field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. "
+        "If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor "
+        "instead. See github.com/pytorch/pytorch/pull/30531 for more informations.",
+        (
+            ("tensor", describe(tensor)),
+            ("read", at(here())),
+            ("cure", "call y.retain_grad() before backward, or read .grad of the leaf; a parameter "
+                     "that was replaced (p = p - lr * p.grad) is no leaf any more"),
+        ),
+        "non-leaf-grad",
+    )  # fmt: skip
+
+
+def scalar_of_graph_text(tensor: Any) -> str:
+    """The warning for turning a tensor that requires grad into a Python number."""
+    return teach(
+        "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+        "Consider using tensor.detach() first.",
+        (
+            ("tensor", describe(tensor)),
+            ("read", at(here())),
+            ("cure", "say that you want the number only: y.item(), or y.detach()"),
+        ),
+        "scalar-of-a-graph",
+    )

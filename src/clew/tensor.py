@@ -19,6 +19,13 @@ from clew.autograd.modes import state
 from clew.autograd.node import FIRST, Node
 from clew.autograd.views import NO_EDGE, TensorMeta, accumulator, refresh
 from clew.device import CPU, device
+from clew.errors import (
+    GradientMismatchError,
+    InferenceTensorError,
+    RequiresGradError,
+    describe,
+    non_leaf_grad_text,
+)
 from clew.site import here
 from clew.storage import VersionCounter
 
@@ -138,17 +145,26 @@ class Tensor:
                 complex, or it is an inference tensor.
         """
         if self._edge is not None and not requires_grad:
-            raise RuntimeError(
+            raise RequiresGradError(
                 "you can only change requires_grad flags of leaf variables. If you want to use a "
                 "computed variable in a subgraph that doesn't require differentiation use "
-                "var_no_grad = var.detach()."
+                "var_no_grad = var.detach().",
+                self,
+                "use y.detach(); to freeze a model, turn the flag of its parameters off before "
+                "the forward",
             )
         if requires_grad and self._array.dtype.kind not in "fcV":
-            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+            raise RequiresGradError(
+                "only Tensors of floating point dtype can require gradients",
+                self,
+                "convert it first: x.float().requires_grad_()",
+            )
         if requires_grad and self.is_inference() and not state.inference:
-            raise RuntimeError(
+            raise InferenceTensorError(
                 "Setting requires_grad=True on inference tensor outside InferenceMode is not "
-                "allowed."
+                "allowed.",
+                self,
+                "use x.clone().requires_grad_()",
             )
         if self._edge is None:
             if requires_grad and not self._requires_grad:
@@ -170,7 +186,7 @@ class Tensor:
     def grad(self) -> Tensor | None:
         """The accumulated gradient, of this tensor's shape and dtype."""
         if self._grad is None and self._edge is not None and not self.retains_grad:
-            _warn_non_leaf_grad()
+            _warn_non_leaf_grad(self)
         return self._grad
 
     @grad.setter
@@ -195,7 +211,11 @@ class Tensor:
             RuntimeError: the tensor does not require grad.
         """
         if not self.requires_grad:
-            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+            raise RequiresGradError(
+                "can't retain_grad on Tensor that has requires_grad=False",
+                self,
+                "compute it from a tensor that requires grad, outside no_grad",
+            )
         node, output_nr = self._gradient_edge()
         if node.seq == FIRST or self.retains_grad:
             return
@@ -209,7 +229,7 @@ class Tensor:
             RuntimeError: the tensor does not require grad.
         """
         if not self.requires_grad:
-            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+            raise RequiresGradError(_NO_HOOK, self, _NO_HOOK_CURE)
         node, output_nr = self._gradient_edge()
         if node.seq == FIRST:
             meta = self._ensure_meta()
@@ -226,10 +246,12 @@ class Tensor:
             RuntimeError: the tensor does not require grad or is no leaf.
         """
         if not self.requires_grad:
-            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+            raise RequiresGradError(_NO_HOOK, self, _NO_HOOK_CURE)
         if self.grad_fn is not None:
-            raise RuntimeError(
-                "post accumulate grad hooks cannot be registered on non-leaf tensors"
+            raise RequiresGradError(
+                "post accumulate grad hooks cannot be registered on non-leaf tensors",
+                self,
+                "register it on the leaf, or use register_hook for the gradient of this tensor",
             )
         meta = self._ensure_meta()
         if meta.post_accumulate is None:
@@ -239,9 +261,8 @@ class Tensor:
     def detach(self) -> Tensor:
         """This tensor without its history: the same memory and version, no gradient."""
         t = self._alias()
-        meta = t._ensure_meta()
-        meta.cut = ("detach()", here())
-        meta.inference = self.is_inference()
+        _note_cut(t, self, "detach()")
+        t._meta.inference = self.is_inference()
         return t
 
     def detach_(self) -> Tensor:
@@ -260,10 +281,9 @@ class Tensor:
                 "function in torch/optim/optimizer.py as the solution."
             )
         if self._edge is not None:
+            _note_cut(self, self, "detach_()")
             self._edge = None
-            self._requires_grad = False
             meta.retains_grad = False
-            meta.cut = ("detach_()", here())
         self._requires_grad = False
         return self
 
@@ -272,7 +292,7 @@ class Tensor:
         """The same memory with a version of its own: writes to it go unnoticed by autograd."""
         t = self._alias()
         t._counter = VersionCounter()
-        t._ensure_meta().cut = (".data", here())
+        _note_cut(t, self, ".data")
         return t
 
     @data.setter
@@ -293,7 +313,11 @@ class Tensor:
     @property
     def _version(self) -> int:
         if self.is_inference():
-            raise RuntimeError("Inference tensors do not track version counter.")
+            raise InferenceTensorError(
+                "Inference tensors do not track version counter.",
+                self,
+                "ask x.is_inference() first, or use x.clone()",
+            )
         return self._counter.value
 
     @property
@@ -378,6 +402,10 @@ class Size(tuple[int, ...]):
         return (Size, (tuple(self),))
 
 
+_NO_HOOK = "cannot register a hook on a tensor that doesn't require gradient"
+_NO_HOOK_CURE = "compute it from a tensor that requires grad, or call x.requires_grad_() first"
+
+
 class _Retain:
     """Stores a gradient in a non-leaf, which it must not keep alive."""
 
@@ -396,6 +424,16 @@ class _Retain:
             tensor._grad = tensor._grad + grad  # type: ignore[operator]
 
 
+def _note_cut(tensor: Tensor, source: Tensor, name: str) -> None:
+    """Note where `tensor` left the graph of `source`, or what had cut that one before."""
+    meta = tensor._ensure_meta()
+    meta.site = here()
+    if source.requires_grad:
+        meta.cut = (name, meta.site)
+    elif source._meta is not None:
+        meta.cut = source._meta.cut
+
+
 def _check_grad(tensor: Tensor, grad: Any) -> None:
     if not isinstance(grad, Tensor):
         raise TypeError(
@@ -405,35 +443,35 @@ def _check_grad(tensor: Tensor, grad: Any) -> None:
     if grad is tensor:
         raise RuntimeError("can't assign Variable as its own grad")
     if grad._array.shape != tensor._array.shape:
-        raise RuntimeError(
+        raise GradientMismatchError(
             f"attempting to assign a gradient of size '{list(grad._array.shape)}' to a tensor of "
             f"size '{list(tensor._array.shape)}'. Please ensure that the gradient and the tensor "
-            "are the same size"
+            "are the same size",
+            *_both(tensor, grad),
+            cure="assign a gradient of the tensor's shape, or None",
         )
     if grad._array.dtype != tensor._array.dtype:
-        raise RuntimeError(
+        raise GradientMismatchError(
             f"attempting to assign a gradient with dtype '{_dtype_word(grad).lower()}' to a tensor "
             f"with grad_dtype '{_dtype_word(tensor)}'. The gradient must match the tensor's "
             "grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype "
             "attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with "
             "caution. Diverging the dtypes of a tensor and its gradient may break downstream "
-            "systems that assume they match."
+            "systems that assume they match.",
+            *_both(tensor, grad),
+            cure="convert it: x.grad = grad.to(x.dtype)",
         )
+
+
+def _both(tensor: Tensor, grad: Tensor) -> tuple[tuple[str, str], tuple[str, str]]:
+    return ("tensor", describe(tensor)), ("gradient", describe(grad))
 
 
 def _dtype_word(tensor: Tensor) -> str:
     return dtypes.scalar_name(tensor._array.dtype)
 
 
-def _warn_non_leaf_grad() -> None:
+def _warn_non_leaf_grad(tensor: Tensor) -> None:
     import warnings
 
-    warnings.warn(
-        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
-        "attribute won't be populated during autograd.backward(). If you indeed want the .grad "
-        "field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. "
-        "If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor "
-        "instead. See github.com/pytorch/pytorch/pull/30531 for more informations.",
-        UserWarning,
-        stacklevel=3,
-    )
+    warnings.warn(non_leaf_grad_text(tensor), UserWarning, stacklevel=3)

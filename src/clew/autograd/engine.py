@@ -46,7 +46,7 @@ from clew.autograd.hooks import (
 )
 from clew.autograd.node import AccumulateGrad, Edge, Node
 from clew.autograd.saved import Freed
-from clew.errors import AutogradError, at
+from clew.errors import AutogradError, describe, spaced
 from clew.observers import observers
 
 _next_task_id = itertools.count().__next__
@@ -296,7 +296,7 @@ def _accumulate(node: AccumulateGrad, grads: list[Any], algebra: Any) -> None:
         with node.lock:
             algebra.accumulate(node.variable, grads)
         if meta.post_accumulate:
-            call_post_accumulate(node.variable)
+            call_post_accumulate(node)
     if hooks is not None and hooks.after:
         call_after(node, (), grads, algebra)
     if observers:
@@ -317,8 +317,11 @@ def _explain(error: BaseException, node: Node) -> None:
         anomaly.explain(node)
     if isinstance(error, AutogradError) or getattr(error, "_clew_node_named", False):
         return
-    where = at(node.site)
-    error.add_note(f"while {node.name()} ran backward" + (f", recorded {where}" if where else ""))
+    leaf = getattr(node, "variable", None)
+    if leaf is not None:
+        error.add_note(f"while the gradient of a {describe(leaf)} was accumulated")
+    else:
+        error.add_note(f"while {node.name()} ran backward{spaced(', recorded', node.site)}")
     error._clew_node_named = True  # type: ignore[attr-defined]
 
 

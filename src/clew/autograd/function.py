@@ -20,7 +20,7 @@ from clew.autograd.modes import no_grad, state
 from clew.autograd.node import Node, next_sequence_nr
 from clew.autograd.saved import Freed, PackedTensor, SavedTensor, save_input, save_output
 from clew.autograd.views import Creation, check_inplace, rebase
-from clew.errors import LeafModifiedError
+from clew.errors import FunctionResultError, FunctionTypeError, LeafModifiedError
 from clew.observers import observers
 from clew.site import here
 from clew.tensor import Tensor
@@ -81,6 +81,7 @@ class FunctionNode(Node, FunctionCtx):
         self._materialize_non_diff_grads = True
         self.constant_outputs: frozenset[int] = frozenset()
         self.saved: Any = ()
+        self.saved_from: tuple[int, ...] = ()
         self.tensor_arguments: tuple[int, ...] = ()
         self.argument_count = 0
 
@@ -116,9 +117,12 @@ class FunctionNode(Node, FunctionCtx):
             if i in self.tensor_arguments:
                 picked.append(self._checked(value))
             elif value is not None:
-                raise RuntimeError(
-                    f"function {self.name()} returned a gradient different from None at position "
-                    f"{i + 1}, but the corresponding forward input was not a Variable"
+                raise FunctionResultError(
+                    f"function {self.name()} returned a gradient different than None at position "
+                    f"{i + 1}, but the corresponding forward input was not a Variable",
+                    self,
+                    self._backward_name(),
+                    "return None in the place of an argument that is no tensor",
                 )
         return [algebra.unwrap(value) for value in picked]
 
@@ -137,16 +141,29 @@ class FunctionNode(Node, FunctionCtx):
         if len(results) > count and all(r is None for r in results[count:]):
             results = results[:count]
         if len(results) != count:
-            raise RuntimeError(
+            raise FunctionResultError(
                 f"function {self.name()} returned an incorrect number of gradients (expected "
-                f"{count}, got {len(results)})"
+                f"{count}, got {len(results)})",
+                self,
+                self._backward_name(),
+                "return one value for each argument of apply, in their order: its gradient, or "
+                "None",
             )
         return results
 
     def _checked(self, value: Any) -> Any:
         if value is not None and not isinstance(value, Tensor):
-            raise TypeError(f"expected Variable or None (got {type(value).__name__})")
+            raise FunctionResultError(
+                f"expected Variable or None (got {type(value).__name__})",
+                self,
+                self._backward_name(),
+                "return tensors, computed from the gradients that backward is given",
+            )
         return value
+
+    def _backward_name(self) -> str:
+        """Which method the user wrote: ``backward`` or ``vjp``."""
+        return "backward" if self._forward_cls.vjp is Function.vjp else "vjp"
 
     def apply(self, *grads: Any) -> Any:
         """Run the user's backward."""
@@ -167,6 +184,12 @@ class FunctionNode(Node, FunctionCtx):
         if isinstance(self.saved, Freed):
             return []
         return [("saved_tensors", s) for s in self.saved if s is not None]
+
+    def edge_of_saved(self, saved: SavedTensor) -> Node | None:
+        for value, position in zip(self.saved, self.saved_from):
+            if value is saved and position >= 0:
+                return self.edges[position][0]
+        return None
 
 
 class _FunctionMeta(type):
@@ -256,7 +279,10 @@ class Function(metaclass=_FunctionMeta):
         outputs = output if isinstance(output, tuple) else (output,)
         wrapped = _wrap_outputs(ctx, tensors, outputs, records)
         if records:
-            ctx.saved = tuple(_keep(t, wrapped, ctx) for t in _tensors_to_save(ctx))
+            kept = _tensors_to_save(ctx)
+            positions = {id(t): i for i, t in enumerate(tensors)}
+            ctx.saved_from = tuple(positions.get(id(t), -1) for t in kept)
+            ctx.saved = tuple(_keep(t, ctx) for t in kept)
         ctx.to_save = ctx.dirty_tensors = ctx.non_differentiable = ()
         for observer in observers:
             outs = tuple(w for w in wrapped if isinstance(w, Tensor))
@@ -274,16 +300,19 @@ def _with_defaults(
 
 
 def _tensors_to_save(ctx: FunctionNode) -> Sequence[Tensor | None]:
-    for tensor in ctx.to_save:
+    for position, tensor in enumerate(ctx.to_save):
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(
-                f"save_for_backward can only save variables, but argument is of type "
-                f"{type(tensor).__name__}"
+            raise FunctionTypeError(
+                f"save_for_backward can only save variables, but argument {position} is of type "
+                f"{type(tensor).__name__}",
+                ctx,
+                _writer(ctx),
+                "keep what is no tensor as an attribute: ctx.scale = 3",
             )
     return ctx.to_save
 
 
-def _keep(tensor: Any, outputs: Sequence[Any], ctx: Any) -> SavedTensor | PackedTensor | None:
+def _keep(tensor: Any, ctx: Any) -> SavedTensor | PackedTensor | None:
     if tensor is None:
         return None
     edge = tensor._edge
@@ -322,18 +351,31 @@ def _wrap_outputs(
 
 def _check_dirty(ctx: FunctionNode, inputs: list[Tensor], outputs: tuple[Any, ...]) -> None:
     returned = {id(o) for o in outputs}
-    for tensor in ctx.dirty_tensors:
+    for position, tensor in enumerate(ctx.dirty_tensors):
         if not isinstance(tensor, Tensor):
-            raise TypeError(
-                "mark_dirty can only accept variables, but argument is of type "
-                f"{type(tensor).__name__}"
+            raise FunctionTypeError(
+                f"mark_dirty can only accept variables, but argument {position} is of type "
+                f"{type(tensor).__name__}",
+                ctx,
+                _writer(ctx),
+                "mark the tensors that forward has written to",
             )
         tensor._counter.bump(ctx.name())
         if id(tensor) not in returned:
-            raise RuntimeError(
+            raise FunctionResultError(
                 "Some elements marked as dirty during the forward method were not returned as "
-                "output. The inputs that are modified inplace must all be outputs of the Function."
+                "output. The inputs that are modified inplace must all be outputs of the "
+                "Function.",
+                ctx,
+                _writer(ctx),
+                "return the marked tensors, or do not mark what forward does not write to",
             )
+
+
+def _writer(ctx: FunctionNode) -> str:
+    """The method that the user filled the ctx in."""
+    separate = ctx._forward_cls.setup_context is not Function.setup_context
+    return "setup_context" if separate else "forward"
 
 
 def _wrap_one(

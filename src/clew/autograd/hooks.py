@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from clew.autograd.node import AccumulateGrad, Node
+from clew.errors import HookResultError, HookTypeError
 
 
 def call_tensor_hooks(node: Node, grads: list[Any], algebra: Any) -> None:
@@ -40,19 +41,20 @@ def call_tensor_hooks(node: Node, grads: list[Any], algebra: Any) -> None:
 
 def _checked(returned: Any, given: Any, hook: Any, node: Node, algebra: Any) -> Any:
     """What a hook returned in place of the gradient `given`, if it can stand in for it."""
-    if returned is not None and not algebra.is_tensor(returned):
+    if returned is None:
+        return None
+    if given is None:
+        raise HookResultError("can't replace a None gradient with a non-None value", hook, node)
+    if not algebra.is_tensor(returned):
         raise HookTypeError(
             f"expected Variable, but hook returned '{type(returned).__name__}'", hook, node
         )
-    if given is None or returned is None:
-        return algebra.unwrap(returned)
-    lead = f"hook '{_name(hook)}' has changed the"
+    lead = f"hook '{_name(hook)}' has"
     if returned.shape != given.shape:
-        raise HookResultError(f"{lead} size of value", hook, node)
+        raise HookResultError(f"{lead} changed the size of value", hook, node)
     if returned.dtype is not given.dtype:
-        raise HookResultError(
-            f"{lead} type of value (was {given.type()} got {returned.type()})", hook, node
-        )
+        kinds = f"(was {given.type()} got {returned.type()})"
+        raise HookResultError(f"{lead} changed the type of value {kinds}", hook, node)
     return algebra.unwrap(returned)
 
 
@@ -67,7 +69,7 @@ def call_before(node: Node, grads: list[Any], algebra: Any) -> None:
         given = tuple(algebra.wrap(g) for g in grads)
         returned = hook(given)
         if returned is not None:
-            grads[:] = _unwrapped(returned, given, hook, algebra)
+            grads[:] = _checked_all(returned, given, hook, node, algebra)
 
 
 def call_after(node: Node, results: Any, grads: list[Any], algebra: Any) -> list[Any]:
@@ -78,26 +80,40 @@ def call_after(node: Node, results: Any, grads: list[Any], algebra: Any) -> list
     for hook in list(node.hooks.after.values()):
         returned = hook(given, incoming)
         if returned is not None:
-            _unwrapped(returned, given, hook, algebra)
-            given = returned if isinstance(returned, tuple) else (returned,)
+            _checked_all(returned, given, hook, node, algebra)
+            given = returned
     return [algebra.unwrap(g) for g in given]
 
 
-def _unwrapped(returned: Any, given: tuple[Any, ...], hook: Any, algebra: Any) -> list[Any]:
-    values = returned if isinstance(returned, (tuple, list)) else (returned,)
-    if len(values) != len(given):
-        name = getattr(hook, "__name__", type(hook).__name__)
-        raise RuntimeError(
-            f"hook '{name}' has returned an incorrect number of values (got {len(values)}, but "
-            f"expected {len(given)})"
+def _checked_all(
+    returned: Any, given: tuple[Any, ...], hook: Any, node: Node, algebra: Any
+) -> list[Any]:
+    """What a hook of a node returned in place of all the gradients that it was given."""
+    if not isinstance(returned, tuple):
+        raise HookTypeError(
+            f"expected tuple, but hook returned '{type(returned).__name__}'", hook, node
         )
-    return [algebra.unwrap(v) for v in values]
+    if len(returned) != len(given):
+        raise HookResultError(
+            f"hook '{_name(hook)}' has returned an incorrect number of values (got "
+            f"{len(returned)}, but expected {len(given)})",
+            hook,
+            node,
+        )
+    return [_checked(r, g, hook, node, algebra) for r, g in zip(returned, given)]
 
 
-def call_post_accumulate(variable: Any) -> None:
+def call_post_accumulate(node: AccumulateGrad) -> None:
     """Run the hooks that wait for a leaf's accumulated gradient."""
+    variable = node.variable
     meta = variable._meta
-    if meta is not None and meta.post_accumulate:
-        for hook in list(meta.post_accumulate.values()):
-            if hook(variable) is not None:
-                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+    if meta is None or not meta.post_accumulate:
+        return
+    for hook in list(meta.post_accumulate.values()):
+        returned = hook(variable)
+        if returned is None or returned is variable:
+            continue
+        if not hasattr(returned, "_gradient_edge"):
+            clause = f"expected Variable, but hook returned '{type(returned).__name__}'"
+            raise HookTypeError(clause, hook, node)
+        raise HookResultError("Tensor post accumulate grad hooks should return None.", hook, node)

@@ -17,8 +17,16 @@ from typing import Any
 import numpy as np
 
 from clew.autograd.modes import no_grad
-from clew.dtypes import described_type, of_numpy
-from clew.errors import GraphFreedError, SavedTensorModifiedError, at, describe
+from clew.dtypes import described_type
+from clew.errors import (
+    GraphFreedError,
+    SavedTensorModifiedError,
+    describe,
+    made_by,
+    shape_of,
+    spaced,
+)
+from clew.op import REGISTRY
 from clew.site import here
 
 FIRST = 2**64 - 1
@@ -85,7 +93,7 @@ def _refuse_detached(saved: SavedTensor, node: Any) -> None:
     maker = node.edge_of_saved(saved)
     if maker is not None and maker.seq != FIRST:
         raise RuntimeError(
-            "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). "
+            "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_()."
             "This is not supported, please use out-of-place `.detach()` instead"
         )
 
@@ -105,7 +113,7 @@ class PackedTensor:
         if tensor._counter.value != version:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as "
-                "input to pack hook can not be modified by in-place operations as this can lead to "
+                "input to pack hook cannot be modified by in-place operations as this can lead to "
                 "unexpected side-effects. Please open an issue if you need to perform in-place "
                 "operations on the input to a pack hook."
             )
@@ -209,7 +217,7 @@ def modified(saved: SavedTensor, node: Any) -> SavedTensorModifiedError:
     return SavedTensorModifiedError(
         clause,
         _what(saved, node),
-        f"{recorded(node)} (as {role})",
+        f"{node.name()} as {role}{spaced(', recorded', node.site)}",
         changed or counter.writer_name,
         _cure(counter.writer_name, saved),
     )
@@ -242,6 +250,10 @@ def _cure(write: str | None, saved: SavedTensor) -> str:
             "retain_graph=True cannot help"
         )
     twin = (write or "").removesuffix("_")
-    computes = twin != write and twin in REGISTRY and REGISTRY[twin].domain != "overwrite"
+    computes = twin != write and twin in REGISTRY and twin not in _OVERWRITES
     advice = f"use {twin} instead of {write}, or write" if computes else "write"
     return f"{advice} to a clone() of the tensor, or after backward"
+
+
+_OVERWRITES = frozenset({"copy", "fill", "normal", "uniform", "zero"})
+"""Ops whose out-of-place twin would not do: they do not compute from what they write to."""

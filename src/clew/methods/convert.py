@@ -12,6 +12,7 @@ from clew import dtypes
 from clew.autograd.modes import state
 from clew.device import device, require_cpu
 from clew.dispatch import apply
+from clew.errors import NonLeafCopyError, scalar_of_graph_text
 from clew.op import REGISTRY
 from clew.publish import composite
 from clew.tensor import Tensor
@@ -94,7 +95,7 @@ def __bool__(self: Tensor) -> bool:
 def _number(convert: Any) -> Any:
     def method(self: Tensor) -> Any:
         if self.requires_grad and self._array.size == 1:
-            _warn_scalar_of_graph()
+            _warn_scalar_of_graph(self)
         return convert(item(self))
 
     return method
@@ -103,7 +104,7 @@ def _number(convert: Any) -> Any:
 _warned_scalar = False
 
 
-def _warn_scalar_of_graph() -> None:
+def _warn_scalar_of_graph(tensor: Tensor) -> None:
     global _warned_scalar
     from clew.config import switches
 
@@ -112,12 +113,7 @@ def _warn_scalar_of_graph() -> None:
     _warned_scalar = True
     import warnings
 
-    warnings.warn(
-        "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
-        "Consider using tensor.detach() first.",
-        UserWarning,
-        stacklevel=3,
-    )
+    warnings.warn(scalar_of_graph_text(tensor), UserWarning, stacklevel=3)
 
 
 composite(function=False, name="__float__")(_number(float))
@@ -252,11 +248,12 @@ _other_device("xpu")
 @composite(function=False)
 def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Any:
     if self._edge is not None:
-        raise RuntimeError(
+        raise NonLeafCopyError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
             "protocol at the moment.  If you were attempting to deepcopy a module, this may be "
             "because of a torch.nn.utils.weight_norm usage, see "
-            "https://github.com/pytorch/pytorch/pull/103001"
+            "https://github.com/pytorch/pytorch/pull/103001",
+            self,
         )
     if id(self) in memo:
         return memo[id(self)]
@@ -292,10 +289,11 @@ def _copied_storage(self: Tensor, memo: dict[int, Any]) -> np.ndarray:
 @composite(function=False)
 def __reduce_ex__(self: Tensor, protocol: int) -> Any:
     if self._edge is not None and self.requires_grad:
-        raise RuntimeError(
+        raise NonLeafCopyError(
             "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd "
             "does not support crossing process boundaries.  If you just want to transfer the data, "
-            "call detach() on the tensor before serializing (e.g., putting it on the queue)."
+            "call detach() on the tensor before serializing (e.g., putting it on the queue).",
+            self,
         )
     array = np.ascontiguousarray(self._array)
     state = (self.__class__, array, self.dtype, self._requires_grad, self.__dict__ or None)
