@@ -147,7 +147,7 @@ def apply_inplace(
         RuntimeError: autograd cannot follow the write, the result does not fit the target's shape
             or type, or the target names one memory location more than once.
     """
-    name = op.label + "_"
+    name = name or op.label + "_"
     operands = (target, *inputs)
     arrays: list[Any] = []
     mask, bit = 0, 1
@@ -166,6 +166,9 @@ def apply_inplace(
     if storage.overlaps_itself(array):
         raise ExpandedWriteError(target, name)
     if op.promotion is not None:
+        for x in inputs:
+            if isinstance(x, Tensor) and x._counter is target._counter:
+                storage.refuse_overlap(array, x._array, same=True)
         arrays = op.promotion(arrays)
     plan = plan_for(op, mask, len(operands)) if records and op.rules else None
     if plan is not None and plan.saves_first_input:

@@ -86,6 +86,41 @@ def overlaps_itself(array: np.ndarray) -> bool:
     return array.size > 0 and any(s == 0 and n > 1 for n, s in zip(array.shape, array.strides))
 
 
+def refuse_overlap(target: np.ndarray, source: np.ndarray, *, same: bool) -> None:
+    """Refuse to write to `target` what is read from `source`, if they share memory.
+
+    With `same`, they may be one and the same part of memory.  Arrays with gaps are let through,
+    as PyTorch does: there it would be costly to find out.
+
+    Raises:
+        RuntimeError: they share memory.
+    """
+    if not np.may_share_memory(target, source):
+        return
+    if not (_has_no_gaps(target) and _has_no_gaps(source)):
+        return
+    first, second = address(target), address(source)
+    if first == second and target.strides == source.strides and same:
+        return
+    if first < second + source.nbytes and second < first + target.nbytes:
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor "
+            "refer to a single memory location. Please clone() the tensor before performing the "
+            "operation."
+        )
+
+
+def _has_no_gaps(array: np.ndarray) -> bool:
+    """Whether each byte from the first to the last belongs to exactly one element."""
+    step = array.itemsize
+    for stride, n in sorted(zip(array.strides, array.shape)):
+        if n != 1:
+            if stride != step:
+                return False
+            step *= n
+    return True
+
+
 def restrided(array: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray:
     """A view from the first element of `array` on, of any shape and strides in bytes.
 

@@ -13,6 +13,7 @@ from clew.kernels.scatter import add_at
 from clew.op import op
 from clew.ops.layout import in_order_of
 from clew.ops.scalars import checked_number
+from clew.storage import refuse_overlap
 
 INTEGERS = frozenset(map(np.dtype, (np.int64, np.int32)))
 """The types of an index by positions."""
@@ -154,6 +155,7 @@ def _write_at(x: Any, values: Any, *indices: Any, accumulate: bool) -> None:
     key = as_key(x.shape, indices)
     if isinstance(values, np.ndarray):
         _check_values(x, values, key)
+        refuse_overlap(x, values, same=False)
     else:
         values = checked_number(values, x.dtype)
     try:
@@ -249,6 +251,7 @@ def _write_put(x: Any, index: Any, source: Any, *, accumulate: bool) -> None:
             "put_(): self and source expected to have the same dtype, but got self.dtype = "
             f"{scalar_name(x.dtype)} and source.dtype = {scalar_name(source.dtype)}"
         )
+    refuse_overlap(x, source, same=False)
     flat = x.reshape(-1)
     places, values = _flat_places("put_", x, index).reshape(-1), source.reshape(-1)
     if accumulate:

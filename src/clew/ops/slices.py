@@ -13,6 +13,7 @@ from clew.op import op
 from clew.ops.index import INTEGERS
 from clew.ops.rules import wrap_dim
 from clew.ops.scatter import reduce_grads
+from clew.storage import refuse_overlap
 
 
 @op("index_select(self, index; dim)", order="self, dim, index", tensors_only=True, jvp="linear")
@@ -80,6 +81,7 @@ def _as_source(F: Any, part: Any, source: Any) -> Any:
 def _write_slices(x: Any, index: Any, source: Any, *, dim: int) -> None:
     d = wrap_dim(dim, x.ndim)
     _check_copy(x, index, source, d)
+    refuse_overlap(x, source, same=False)
     if x.ndim:
         x[(slice(None),) * d + (index.reshape(-1),)] = source
     else:

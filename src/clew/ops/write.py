@@ -8,6 +8,7 @@ import numpy as np
 
 from clew.op import op
 from clew.ops.scalars import checked_number
+from clew.storage import refuse_overlap
 
 
 def _write_copy(x: Any, source: Any) -> None:
@@ -19,6 +20,7 @@ def _write_copy(x: Any, source: Any) -> None:
             f"b ({source.shape[-1] if source.ndim else 1}) at non-singleton dimension "
             f"{max(x.ndim - 1, 0)}"
         )
+    refuse_overlap(x, source, same=True)
     x[...] = source
 
 
