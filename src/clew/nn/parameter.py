@@ -93,8 +93,14 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         return made
 
 
+_MEMORY: Any = Tensor._array
+
+
 class UninitializedTensorMixin:
-    """A parameter or buffer of a lazy module, whose shape is not known yet."""
+    """A parameter or buffer of a lazy module, whose shape is not known yet.
+
+    Only its type can be asked for and changed; operations raise ValueError.
+    """
 
     cls_to_become: type = Tensor
 
@@ -103,10 +109,37 @@ class UninitializedTensorMixin:
     ) -> None:
         """Give it memory of that shape, uninitialised, and turn it into an ordinary one."""
         require_cpu(device)
-        tensor: Any = self
-        kind = tensor._array.dtype if dtype is None else dtype.numpy
-        tensor._array = np.empty(tuple(shape), kind)
+        kind = self.dtype if dtype is None else dtype
+        self._array = np.empty(tuple(shape), kind.numpy)
         self.__class__ = self.cls_to_become
+
+    @property
+    def _array(self) -> NoReturn:
+        raise ValueError(
+            "Attempted to use an uninitialized parameter in an operation. This error happens when "
+            "you are using a `LazyModule` or explicitly manipulating "
+            f"`torch.nn.parameter.{type(self).__name__}` objects. When using LazyModules Call "
+            "`forward` with a dummy batch to initialize the parameters before calling torch "
+            "functions"
+        )
+
+    @_array.setter
+    def _array(self, value: np.ndarray) -> None:
+        _MEMORY.__set__(self, value)
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        """The type that the elements will have."""
+        return dtypes.of_numpy(_MEMORY.__get__(self).dtype)
+
+    @property
+    def data(self) -> Any:
+        """Itself without gradient; may be set to one of another type."""
+        return self._as(self.dtype, requires_grad=False)
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        self._array = _nothing(value.dtype)
 
     @property
     def shape(self) -> NoReturn:
@@ -125,6 +158,17 @@ class UninitializedTensorMixin:
             "initialize the parameters before calling `module.share_memory()`."
         )
 
+    def _as(self, dtype: dtypes.dtype, requires_grad: bool) -> Any:
+        """Another one, of that type, with the same attributes."""
+        made = type(self)(requires_grad, dtype=dtype)  # type: ignore[call-arg]
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = self._as(self.dtype, self.requires_grad)  # type: ignore[attr-defined]
+        return memo[id(self)]
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
@@ -132,12 +176,26 @@ class UninitializedTensorMixin:
         return (type(self), (self.requires_grad,))  # type: ignore[attr-defined]
 
 
+def _cast(name: str) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        plain = Tensor._from_array(_nothing(self.dtype))
+        return self._as(getattr(plain, name)(*args, **kwargs).dtype, self.requires_grad)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"`Tensor.{name}` of what is not there yet: only the type may change."
+    return method
+
+
+for _name in ("to", "float", "double", "half", "bfloat16", "type", "cpu", "cuda"):
+    setattr(UninitializedTensorMixin, _name, _cast(_name))
+
+
 def is_lazy(param: Any) -> bool:
     """Whether a parameter or buffer still waits for its shape."""
     return isinstance(param, UninitializedTensorMixin)
 
 
-class UninitializedParameter(UninitializedTensorMixin, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
     """A parameter of a lazy module; its first forward gives it a shape."""
 
     cls_to_become = Parameter
@@ -148,13 +206,8 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         require_cpu(device)
         return cls._from_array(_nothing(dtype), requires_grad)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        if id(self) not in memo:
-            memo[id(self)] = type(self)(self.requires_grad, None, self.dtype)
-        return memo[id(self)]
 
-
-class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[misc]
     """A buffer of a lazy module; its first forward gives it a shape."""
 
     def __new__(

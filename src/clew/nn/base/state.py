@@ -283,7 +283,10 @@ class ModuleState(ModuleTree):
                 f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
                 f"object from checkpoint but received {type(value)}"
             )
-        if not is_lazy(target):
+        if is_lazy(target):
+            if is_lazy(value):
+                return None
+        else:
             if target.shape == () and value.shape == (1,):
                 value = value[0]  # type: ignore[index]
             if value.shape != target.shape:

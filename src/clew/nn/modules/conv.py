@@ -59,16 +59,18 @@ class _ConvNd(Module):
         self.groups = groups
         self.padding_mode = padding_mode
         self._reversed_padding_repeated_twice = self._padding_for_pad()
-        if transposed:
-            shape = (in_channels, out_channels // groups, *kernel_size)
-        else:
-            shape = (out_channels, in_channels // groups, *kernel_size)
-        self.weight = Parameter(clew.empty(shape, device=device, dtype=dtype))
+        self.weight = Parameter(clew.empty(self._weight_shape(), device=device, dtype=dtype))
         if bias:
             self.bias = Parameter(clew.empty(out_channels, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()
+
+    def _weight_shape(self) -> tuple[int, ...]:
+        first, second = self.out_channels, self.in_channels
+        if self.transposed:
+            first, second = second, first
+        return (first, second // self.groups, *self.kernel_size)
 
     def _padding_for_pad(self) -> Any:
         """The padding as ``F.pad`` takes it: last dimension first, both sides of each."""
