@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from clew.dispatch import apply, apply_inplace
 from clew.functions.linalg import refuse_non_tensors
 from clew.op import REGISTRY
@@ -137,6 +139,8 @@ def rms_norm(
         RuntimeError: shapes do not fit.
     """
     _refuse_non_tensor("rms_norm", input)
+    if eps is None:
+        eps = float(np.finfo(np.float64 if input._array.dtype == np.float64 else np.float32).eps)
     attrs = {"normalized_shape": _shape("rms_norm", normalized_shape), "eps": eps}
     return apply(REGISTRY["fused_rms_norm"], (input, weight), attrs)[0]
 

@@ -4,6 +4,7 @@ Importing this package fills the registry.
 """
 
 from clew.ops import activation as activation
+from clew.ops import attention as attention
 from clew.ops import choose as choose
 from clew.ops import compare as compare
 from clew.ops import conv as conv

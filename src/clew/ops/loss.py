@@ -400,8 +400,8 @@ _declare_nll("nll_loss", "NllLossBackward0")
 _declare_nll("nll_loss_2d", "NllLoss2DBackward0")
 
 
-@op("nll_loss_backward(grad_output, self, target, weight, total_weight; reduction, ignore_index)",
-    publish=())  # fmt: skip
+@op("nll_loss_backward(grad_output, self, target, weight=None, total_weight=None; reduction, "
+    "ignore_index)", publish=())  # fmt: skip
 def nll_loss_backward(
     grad: Any, x: Any, target: Any, weight: Any, total_weight: Any, *,
     reduction: str, ignore_index: int,

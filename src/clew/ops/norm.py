@@ -116,8 +116,8 @@ def _(
     )  # fmt: skip
 
 
-@op("native_layer_norm_backward(grad_output, input, weight, mean, rstd; normalized_shape, eps, "
-    "need) -> of_input, of_weight, of_bias", publish=())  # fmt: skip
+@op("native_layer_norm_backward(grad_output, input, weight=None, mean=None, rstd=None; "
+    "normalized_shape, eps, need) -> of_input, of_weight, of_bias", publish=())  # fmt: skip
 def native_layer_norm_backward(
     grad: Any, x: Any, weight: Any, mean: Any, rstd: Any, *,
     normalized_shape: Any, eps: float, need: Any,
@@ -157,8 +157,8 @@ def _(
     )
 
 
-@op("native_group_norm_backward(grad_output, input, weight, mean, rstd; group, eps, need) -> "
-    "of_input, of_weight, of_bias", publish=())  # fmt: skip
+@op("native_group_norm_backward(grad_output, input, weight=None, mean=None, rstd=None; group, "
+    "eps, need) -> of_input, of_weight, of_bias", publish=())  # fmt: skip
 def native_group_norm_backward(
     grad: Any, x: Any, weight: Any, mean: Any, rstd: Any, *, group: int, eps: float, need: Any
 ) -> Any:
@@ -212,8 +212,8 @@ def _(
     )
 
 
-@op("fused_rms_norm_backward(grad_output, input, weight, rstd; normalized_shape, eps, need) -> "
-    "of_input, of_weight", publish=())  # fmt: skip
+@op("fused_rms_norm_backward(grad_output, input, weight=None, rstd=None; normalized_shape, eps, "
+    "need) -> of_input, of_weight", publish=())  # fmt: skip
 def fused_rms_norm_backward(
     grad: Any, x: Any, weight: Any, rstd: Any, *, normalized_shape: Any, eps: float, need: Any
 ) -> Any:
@@ -264,8 +264,9 @@ def _(
     )  # fmt: skip
 
 
-@op("native_batch_norm_backward(grad_output, input, weight, running_mean, running_var, mean, "
-    "invstd; training, eps, need) -> of_input, of_weight, of_bias", publish=())  # fmt: skip
+@op("native_batch_norm_backward(grad_output, input, weight=None, running_mean=None, "
+    "running_var=None, mean=None, invstd=None; training, eps, need) -> of_input, of_weight, "
+    "of_bias", publish=())  # fmt: skip
 def native_batch_norm_backward(
     grad: Any, x: Any, weight: Any, running_mean: Any, running_var: Any, mean: Any, invstd: Any,
     *, training: bool, eps: float, need: Any,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from clew.kernels import softmax as kernels
 from clew.op import op
 from clew.ops.checks import floating_only
@@ -28,6 +30,22 @@ def softmax(x: Any, *, dim: int) -> Any:
 
 
 @softmax.grad("self")
+def _(F: Any, grad: Any, result: Any, *, dim: int) -> Any:
+    return F.softmax_backward(grad, result, dim=dim)
+
+
+@op("safe_softmax(self; dim)", publish=())
+def safe_softmax(x: Any, *, dim: int) -> Any:
+    """`softmax`, but 0 along lines that hold only -inf."""
+    d = _check(x, dim, "softmax")
+    out = kernels.softmax(x, d)
+    if out.size:
+        nothing = np.isneginf(x.max(axis=d, keepdims=True)) if x.ndim else np.isneginf(x)
+        out[np.broadcast_to(nothing, out.shape)] = 0
+    return out
+
+
+@safe_softmax.grad("self")
 def _(F: Any, grad: Any, result: Any, *, dim: int) -> Any:
     return F.softmax_backward(grad, result, dim=dim)
 

@@ -23,6 +23,11 @@ from clew.functions.conv import (
     conv_transpose2d,
     conv_transpose3d,
 )
+from clew.functions.distance import (
+    cosine_similarity,
+    pairwise_distance,
+    pdist,
+)
 from clew.functions.linalg import (
     linear,
 )
@@ -58,6 +63,12 @@ from clew.nn.functional.activation import (
     tanhshrink,
     threshold,
 )
+from clew.nn.functional.attention import (
+    scaled_dot_product_attention,
+)
+from clew.nn.functional.distance import (
+    normalize,
+)
 from clew.nn.functional.dropout import (
     alpha_dropout,
     dropout,
@@ -69,8 +80,6 @@ from clew.nn.functional.dropout import (
 from clew.nn.functional.embedding import (
     embedding,
     one_hot,
-    refuse_sparse,
-    renormalise,
 )
 from clew.nn.functional.loss import (
     binary_cross_entropy,
@@ -84,6 +93,9 @@ from clew.nn.functional.loss import (
     nll_loss,
     poisson_nll_loss,
     smooth_l1_loss,
+)
+from clew.nn.functional.multihead import (
+    multi_head_attention_forward,
 )
 from clew.nn.functional.norm import (
     batch_norm,

@@ -13,8 +13,8 @@ import warnings
 from typing import Any
 
 import clew
-from clew.nn import functional as F
 from clew.functions.calls import Tensor
+from clew.nn import functional as F
 
 
 def canonical_mask(
