@@ -172,13 +172,25 @@ def as_strided_scatter(
     """`self` with `src` in place of ``self.as_strided(size, stride, storage_offset)``."""
     base = geometry(self._array)
     offset = base.offset if storage_offset is None else storage_offset
+    as_strided(self.detach(), size, stride, offset)  # refuses what the storage does not hold
     attrs = {"view": Geometry(tuple(size), tuple(stride), offset), "base": base}
     return apply(REGISTRY["as_strided_scatter"], (self, src), attrs)
 
 
 @composite()
 def narrow(self: Tensor, dim: int, start: Any, length: int) -> Tensor:
-    """``length`` slices along `dim`, from `start`."""
+    """``length`` slices along `dim`, from `start`, an int or a 0-d integer tensor.
+
+    Raises:
+        RuntimeError: a 0-d tensor, a negative length, or more than there is.
+        IndexError: `start` lies outside of the dimension.
+    """
+    if not self._array.ndim:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    if isinstance(start, Tensor) and (start._array.ndim or start._array.dtype.kind not in "iu"):
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
     start = int(start)
     n = self._array.shape[wrap_dim(dim, self._array.ndim)]
     if not -n <= start <= n:
