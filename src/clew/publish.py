@@ -237,7 +237,7 @@ atan_ atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ 
 erf_ erfc_ exp2_ exp_ expm1_ fill_ fix_ floor_ frac_ gcd_ i0_ index_put_ lcm_ ldexp_ log10_ log1p_
 log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_ resize_as_ round_ rsqrt_
 sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_ zero_
-""".split()
+"""
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
@@ -270,7 +270,7 @@ def install() -> dict[str, Callable[..., Any]]:
                 METHODS.setdefault(name + "_", inplace)
     for name, method in METHODS.items():
         setattr(Tensor, name, method)
-    for name in _INPLACE_FUNCTIONS:
+    for name in _INPLACE_FUNCTIONS.split():
         if hasattr(Tensor, name):
             FUNCTIONS.setdefault(name, getattr(Tensor, name))
     _install_operators()
