@@ -45,8 +45,8 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
             arrays.append(x._array)
             if x._requires_grad or (x._meta is not None and x.requires_grad):
                 mask |= bit
-            elif x._meta is not None:
-                cut = x._meta.cut or cut
+            elif x._cut is not None:
+                cut = x._cut
         else:
             plain = x.__class__ in _PLAIN and not op.tensors_only
             arrays.append(x if plain else _operand(op, x, len(arrays)))
@@ -76,11 +76,11 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
         node = _record(op, inputs, attrs, mask, (out,), ((result.shape, result.dtype),))
     if node is None:
         out._requires_grad = False
-        if mask or cut:
-            _mark_cut(op, out, mask, cut)
+        out._cut = _cut_by(op) if mask else cut
     else:
         out._edge = (node, 0)
         out._requires_grad = True
+        out._cut = None
     if state.inference:
         _mark_inference(op, inputs, out)
     if observers:
@@ -101,7 +101,7 @@ def _many(
             continue
         out = _new(Tensor)
         out._array = result if result.__class__ is np.ndarray else np.asarray(result)
-        out._grad = out._meta = out._edge = None
+        out._grad = out._meta = out._edge = out._cut = None
         out._requires_grad = False
         if op.view:
             out._counter = inputs[0]._counter
@@ -125,7 +125,7 @@ def _many(
     if mask or cut:
         for out in outs:
             if out is not None and out._edge is None:
-                _mark_cut(op, out, mask, cut)
+                out._cut = _cut_by(op) if mask else cut
     if observers:
         for observer in observers:
             observer.on_op(op, tuple(inputs), tuple(o for o in outs if o is not None), node)
@@ -302,24 +302,18 @@ def _mark_inference(op: Op, inputs: Sequence[Any], out: Tensor) -> None:
         source = inputs[0]._meta
         if source is None or not source.inference:
             return
-    meta = out._ensure_meta()
-    meta.inference = True
-    meta.site = meta.site or here(skip=2)
+    out._ensure_meta().inference = True
+    out._cut = state.cut
 
 
-def _mark_cut(op: Op, out: Tensor, mask: int, cut: Any) -> None:
-    """Note what kept `out` out of the graph, for the error of a backward that misses the path.
+def _cut_by(op: Op) -> tuple[str, Any]:
+    """What keeps the result of `op`, of which an input requires grad, out of the graph."""
+    if state.grad_enabled:
+        return (op.label, here(skip=2))
+    return state.cut or _BACKWARD
 
-    `cut` is what an input is known to have been cut by; a `mask` says that none was: this op is.
-    """
-    meta = out._ensure_meta()
-    if mask:
-        meta.site = here(skip=2)
-        if state.inference:
-            cut = ("inference_mode", meta.site)
-        else:
-            cut = (op.label if state.grad_enabled else "no_grad", meta.site)
-    meta.cut = cut
+
+_BACKWARD = ("a backward pass without create_graph", None)
 
 
 _PLAIN = frozenset({bool, int, float, complex})

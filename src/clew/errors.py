@@ -136,7 +136,7 @@ class NoGradientPathError(AutogradError, RuntimeError):
     anchor = "no-gradient-path"
 
     def __init__(self, index: int, tensor: Any) -> None:
-        cut = tensor._meta.cut if tensor._meta is not None else None
+        cut = tensor._cut
         super().__init__(
             f"element {index} of tensors does not require grad and does not have a grad_fn",
             ("tensor", describe(tensor)),
@@ -261,7 +261,13 @@ class ViewModifiedError(AutogradError, RuntimeError):
     anchor = "view-modified"
 
     def __init__(self, clause: str, tensor: Any, written: str, cure: str) -> None:
-        super().__init__(clause, ("view", describe(tensor)), ("written", written), ("cure", cure))
+        super().__init__(
+            clause,
+            ("view", describe(tensor)),
+            ("made", _made_in(tensor)),
+            ("written", written),
+            ("cure", cure),
+        )
 
 
 class ExpandedWriteError(AutogradError, RuntimeError):
@@ -291,7 +297,20 @@ class InferenceTensorError(AutogradError, RuntimeError):
     anchor = "inference-tensor"
 
     def __init__(self, clause: str, tensor: Any, cure: str) -> None:
-        super().__init__(clause, ("tensor", describe(tensor)), ("used", at(here())), ("cure", cure))
+        super().__init__(
+            clause,
+            ("tensor", describe(tensor)),
+            ("made", _made_in(tensor)),
+            ("used", at(here())),
+            ("cure", cure),
+        )
+
+
+def _made_in(tensor: Any) -> str | None:
+    """The mode in which a tensor without an edge was made, and the line that turned it on."""
+    if tensor._edge is not None or tensor._cut is None:
+        return None
+    return f"in {tensor._cut[0]}{spaced('', tensor._cut[1])}"
 
 
 # -- flags, copies, gradients

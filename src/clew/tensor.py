@@ -35,15 +35,20 @@ class Tensor:
 
     Made by `clew.tensor`, `clew.zeros` and the like; the constructor itself takes what PyTorch's
     legacy one takes (see ``methods/legacy.py``).
+
+    Beside the array, its version, its edge, its gradient and its flag it holds what few tensors
+    need (``_meta``) and, for the error of a backward that finds no path, what kept it out of a
+    graph and where (``_cut``: ``("detach()", site)``).
     """
 
     __slots__ = (
-        "_array", "_counter", "_edge", "_grad", "_meta", "_requires_grad", "__dict__",
+        "_array", "_counter", "_cut", "_edge", "_grad", "_meta", "_requires_grad", "__dict__",
         "__weakref__",
     )  # fmt: skip
 
     _array: np.ndarray
     _counter: VersionCounter
+    _cut: tuple[str, Any] | None
     _edge: tuple[Node, int] | None
     _grad: Tensor | None
     _meta: TensorMeta | None
@@ -69,11 +74,13 @@ class Tensor:
         t._edge = None
         t._grad = None
         t._meta = None
+        t._cut = None
         t._requires_grad = requires_grad
         if requires_grad:
             t._ensure_meta().site = here()
         if state.inference:
             t._ensure_meta().inference = True
+            t._cut = state.cut
         return t
 
     def _alias(self, edge: tuple[Any, int] | None = None) -> Any:
@@ -83,6 +90,7 @@ class Tensor:
         t._counter = self._counter
         t._grad = None
         t._meta = None
+        t._cut = None
         t._edge = edge
         t._requires_grad = edge is not None
         return t
@@ -261,9 +269,14 @@ class Tensor:
     def detach(self) -> Tensor:
         """This tensor without its history: the same memory and version, no gradient."""
         t = self._alias()
-        _note_cut(t, self, "detach()")
-        t._meta.inference = self.is_inference()
+        t._cut = self._cut_by("detach()")
+        if self.is_inference():
+            t._ensure_meta().inference = True
         return t
+
+    def _cut_by(self, name: str) -> tuple[str, Any] | None:
+        """What cuts from the graph what `name` makes of this tensor, or what had cut it before."""
+        return (name, here()) if self.requires_grad else self._cut
 
     def detach_(self) -> Tensor:
         """Take this tensor out of the graph that made it.
@@ -281,7 +294,7 @@ class Tensor:
                 "function in torch/optim/optimizer.py as the solution."
             )
         if self._edge is not None:
-            _note_cut(self, self, "detach_()")
+            self._cut = self._cut_by("detach_()")
             self._edge = None
             meta.retains_grad = False
         self._requires_grad = False
@@ -292,7 +305,7 @@ class Tensor:
         """The same memory with a version of its own: writes to it go unnoticed by autograd."""
         t = self._alias()
         t._counter = VersionCounter()
-        _note_cut(t, self, ".data")
+        t._cut = self._cut_by(".data")
         return t
 
     @data.setter
@@ -422,16 +435,6 @@ class _Retain:
             tensor._grad = grad.clone()
         else:
             tensor._grad = tensor._grad + grad  # type: ignore[operator]
-
-
-def _note_cut(tensor: Tensor, source: Tensor, name: str) -> None:
-    """Note where `tensor` left the graph of `source`, or what had cut that one before."""
-    meta = tensor._ensure_meta()
-    meta.site = here()
-    if source.requires_grad:
-        meta.cut = (name, meta.site)
-    elif source._meta is not None:
-        meta.cut = source._meta.cut
 
 
 def _check_grad(tensor: Tensor, grad: Any) -> None:

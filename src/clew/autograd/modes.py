@@ -1,4 +1,4 @@
-"""Grad modes: whether operations are recorded.  Layer 3: imports nothing of clew.
+"""Grad modes: whether operations are recorded.  Layer 3: imports only site.
 
 Each mode works as a context manager, as a decorator of functions and of generator functions, and
 (for `set_grad_enabled`, `inference_mode`) as a call that takes effect at once.
@@ -14,12 +14,15 @@ from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Any
 
+from clew.site import Site, here
+
 
 class _State(threading.local):
-    """This thread's modes."""
+    """This thread's modes, and which of them turned recording off, on which line."""
 
     grad_enabled = True
     inference = False
+    cut: tuple[str, Site | None] | None = None
 
 
 state = _State()
@@ -104,14 +107,22 @@ class _GradMode(_Mode):
 
     def __init__(self, enabled: bool) -> None:
         self.mode = enabled
-        self._before: list[bool] = []
+        self._before: list[tuple[bool, Any]] = []
 
     def __enter__(self) -> None:
-        self._before.append(state.grad_enabled)
-        state.grad_enabled = self.mode
+        self._before.append((state.grad_enabled, state.cut))
+        _set_grad_mode(self.mode)
 
     def __exit__(self, *exception: Any) -> None:
-        state.grad_enabled = self._before.pop()
+        state.grad_enabled, state.cut = self._before.pop()
+
+
+def _set_grad_mode(enabled: bool) -> None:
+    state.grad_enabled = enabled
+    if enabled:
+        state.cut = None
+    elif state.cut is None:
+        state.cut = ("no_grad", here())
 
 
 def _or_decorate(cls: type, function: Any) -> Any:
@@ -154,17 +165,18 @@ class set_grad_enabled(_GradMode):
             raise TypeError(f"enabled must be a bool (got {type(mode).__name__})")
         super().__init__(mode)
         self.prev = state.grad_enabled
-        state.grad_enabled = mode
+        self._cut = state.cut
+        _set_grad_mode(mode)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        state.grad_enabled = self.prev
+        self.__exit__()
         return super().__call__(function)
 
     def __enter__(self) -> None:
-        state.grad_enabled = self.mode
+        _set_grad_mode(self.mode)
 
     def __exit__(self, *exception: Any) -> None:
-        state.grad_enabled = self.prev
+        state.grad_enabled, state.cut = self.prev, self._cut
 
     def _fresh(self) -> _Mode:
         return type(self)(self.mode)
@@ -180,18 +192,16 @@ class inference_mode(_Mode):
 
     def __init__(self, mode: bool = True) -> None:
         self.mode = mode
-        self._before: list[tuple[bool, bool]] = []
+        self._before: list[tuple[bool, bool, Any]] = []
 
     def __enter__(self) -> None:
-        self._before.append((state.inference, state.grad_enabled))
+        self._before.append((state.inference, state.grad_enabled, state.cut))
         state.inference = self.mode
-        if self.mode:
-            state.grad_enabled = False
-        else:
-            state.grad_enabled = True
+        state.grad_enabled = not self.mode
+        state.cut = ("inference_mode", here()) if self.mode else None
 
     def __exit__(self, *exception: Any) -> None:
-        state.inference, state.grad_enabled = self._before.pop()
+        state.inference, state.grad_enabled, state.cut = self._before.pop()
 
     def _fresh(self) -> _Mode:
         return type(self)(self.mode)

@@ -55,7 +55,6 @@ class TensorMeta:
         post_accumulate: hooks to run after a leaf's gradient was accumulated.
         retains_grad: whether a non-leaf keeps its gradient.
         site: the line that made a leaf that requires grad.
-        cut: what cut this tensor from a graph, and where: ("detach", site).
         inference: made in inference mode.
         name: a name given by the user.
     """
@@ -69,7 +68,6 @@ class TensorMeta:
     post_accumulate: Any = None
     retains_grad = False
     site: Any = None
-    cut: Any = None
     inference = False
     name: str | None = None
 
