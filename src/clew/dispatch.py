@@ -6,6 +6,7 @@ does comes from its declaration (see ``op.py``); here is only the order in which
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from numbers import Number
 from typing import Any
@@ -164,7 +165,7 @@ def apply_inplace(
     check_inplace(target, name, records)
     array = target._array
     if storage.overlaps_itself(array):
-        raise ExpandedWriteError(target, name)
+        _check_expanded(target, inputs, name)
     if op.promotion is not None:
         for x in inputs:
             if isinstance(x, Tensor) and x._counter is target._counter:
@@ -194,6 +195,24 @@ def apply_inplace(
         for observer in observers:
             observer.on_inplace(op, target, node)
     return target
+
+
+def _check_expanded(target: Tensor, inputs: Sequence[Any], name: str) -> None:
+    """Refuse a write to elements that share memory, unless it writes one value to all of them.
+
+    PyTorch lets writes by an index pass as well, with a warning.
+    """
+    if name in ("index_fill_", "index_put_", "masked_fill_"):
+        warnings.warn(
+            f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before "
+            "performing this operation. This also applies to advanced indexing e.g. "
+            f"tensor[{'mask' if name != 'index_put_' else 'indices'}] = "
+            f"{'scalar' if name != 'index_put_' else 'tensor'}",
+            UserWarning,
+            stacklevel=4,
+        )
+    elif name not in ("fill_", "zero_") or any(isinstance(x, Tensor) for x in inputs):
+        raise ExpandedWriteError(target, name)
 
 
 def _record(
