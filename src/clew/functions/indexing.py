@@ -25,7 +25,6 @@ from clew.tensor import Tensor
 _SELECT, _SLICE, _UNSQUEEZE = REGISTRY["select"], REGISTRY["slice"], REGISTRY["unsqueeze"]
 _ALIAS, _INDEX, _INDEX_PUT = REGISTRY["alias"], REGISTRY["index"], REGISTRY["index_put"]
 _COPY, _FILL, _VIEW, _EXPAND = (REGISTRY[n] for n in ("copy", "fill", "view", "expand"))
-_INTS = (int, np.integer)
 _NUMBERS = (bool, int, float, complex)
 
 
@@ -129,6 +128,7 @@ def _apply_basic(self: Tensor, parts: tuple[Any, ...]) -> tuple[Tensor, list[Ten
         raise IndexError(f"too many indices for tensor of dimension {ndim}")
     view, dim = self, 0
     indices: list[Tensor | None] = []
+    named = 0  # how many dimensions of the view `indices` speaks of
     for position, part in enumerate(converted):
         if part.__class__ is int:
             view = _select(view, dim, part, position)
@@ -137,22 +137,19 @@ def _apply_basic(self: Tensor, parts: tuple[Any, ...]) -> tuple[Tensor, list[Ten
             dim += 1
         elif part is Ellipsis:
             dim += ndim - taken
-        else:
-            if part is None or part.__class__ is bool:
-                view = apply(_UNSQUEEZE, (view,), {"dim": dim})
-            if part is not None:
-                index = _bool_index(part) if part.__class__ is bool else part
-                indices += [None] * (dim - len(indices))
-                indices.append(index)
-                # A mask of n dimensions stands for n indices.
-                dim += index._array.ndim - 1 if index._array.dtype in MASKS else 0
-                indices += [_COVERED] * (dim + 1 - len(indices))
+        elif part is None:
+            view = apply(_UNSQUEEZE, (view,), {"dim": dim})
             dim += 1
-    return view, [i for i in indices if i is not _COVERED]
-
-
-_COVERED: Any = object()
-"""Stands where a mask of several dimensions covers one more."""
+        else:
+            if part.__class__ is bool:
+                view = apply(_UNSQUEEZE, (view,), {"dim": dim})
+                part = _bool_index(part)
+            indices += [None] * (dim - named)
+            indices.append(part)
+            # A mask of n dimensions stands for n indices.
+            dim += part._array.ndim if part._array.dtype in MASKS else 1
+            named = dim
+    return view, indices
 
 
 def _converted(part: Any) -> Any:
