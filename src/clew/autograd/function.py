@@ -180,8 +180,11 @@ class FunctionNode(Node, FunctionCtx):
         if self.saved:
             self.saved = freed
 
+    def is_released(self) -> bool:
+        return isinstance(self.saved, Freed)
+
     def kept(self) -> list[tuple[str, Any]]:
-        if isinstance(self.saved, Freed):
+        if self.is_released():
             return []
         return [("saved_tensors", s) for s in self.saved if s is not None]
 

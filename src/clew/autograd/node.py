@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from clew.autograd.handles import Hooks, RemovableHandle, add_hook
 from clew.autograd.saved import FIRST, Freed, PackedTensor, SavedTensor, SavedTuple
+from clew.errors import describe, spaced
 from clew.op import NO_ATTRS, Op
 from clew.plan import DTYPES, INPUT, INPUTS, OUTPUT, SHAPE, SHAPES, STRIDES, Plan
 
@@ -139,6 +140,19 @@ class Node:
         """The node that had made a saved input when it was saved, where that is known."""
         return None
 
+    def is_released(self) -> bool:
+        """Whether a backward pass has let go of the saved values."""
+        return False
+
+    def __repr__(self) -> str:
+        """``<MulBackward0 keeps self float32 [3] 12 B; at train.py:7, in step: z = x * y>``."""
+        kept = ", ".join(f"{name} {value.summary()}" for name, value in self.kept())
+        state = "released" if self.is_released() else f"keeps {kept or 'nothing'}"
+        return f"<{self._kind()} {state}{spaced(';', self.site)}>"
+
+    def _kind(self) -> str:
+        return self.name().removeprefix("torch::autograd::")
+
 
 class OpNode(Node):
     """The node of an op.  Each op has a subclass of its own, which gives it PyTorch's name."""
@@ -200,9 +214,12 @@ class OpNode(Node):
         if self.plan.holds_tensors:
             self.saved = freed
 
+    def is_released(self) -> bool:
+        return isinstance(self.saved, Freed)
+
     def kept(self) -> list[tuple[str, SavedTensor | PackedTensor]]:
         """(name, saved tensor) of all that the node keeps now."""
-        if isinstance(self.saved, Freed):
+        if self.is_released():
             return []
         found = []
         for value, save in zip(self.saved, self.plan.saves):
@@ -296,3 +313,6 @@ class AccumulateGrad(Node):
 
     def run(self, grads: list[Any], algebra: Any, need: Sequence[bool] | None) -> Sequence[Any]:
         raise TypeError("AccumulateGrad is run by the engine, which knows who owns the gradient")
+
+    def __repr__(self) -> str:
+        return f"<{self._kind()} of {describe(self.variable)}>"

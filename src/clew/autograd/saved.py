@@ -53,6 +53,17 @@ class SavedTensor:
         self.output_nr = output_nr
         self.packed: PackedTensor | None = None
 
+    def summary(self) -> str:
+        """What is kept in a few words: ``float32 [3] 12 B``."""
+        if self.packed is not None:
+            return self.packed.summary()
+        tensor = self.tensor
+        changed = " (changed since)" if tensor._counter.value != self.version else ""
+        return f"{shape_of(tensor)} {tensor._array.nbytes:,} B{changed}"
+
+    def __repr__(self) -> str:
+        return f"<SavedTensor {self.summary()}, version {self.version}>"
+
     def check(self, node: Any) -> None:
         """Raise if the tensor is no longer what was saved."""
         if self.tensor._counter.value != self.version:
@@ -117,6 +128,13 @@ class PackedTensor:
                 "unexpected side-effects. Please open an issue if you need to perform in-place "
                 "operations on the input to a pack hook."
             )
+
+    def summary(self) -> str:
+        """What is kept in a few words."""
+        return f"packed as {type(self.packed).__name__}"
+
+    def __repr__(self) -> str:
+        return f"<PackedTensor {self.summary()}>"
 
     def unpack(self, node: Any) -> Any:
         """What the unpack hook returns, connected to the graph."""

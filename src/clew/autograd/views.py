@@ -256,3 +256,6 @@ class CopySlices(Node):
 
     def kept(self) -> Any:
         return self.fn.kept()
+
+    def is_released(self) -> bool:
+        return self.fn.is_released()
