@@ -27,11 +27,11 @@ class Net(nn.Module):
 def conv_features():
     return nn.Sequential(
         nn.Conv2d(1, 16, 3, padding=1),
-        nn.ReLU(),
+        nn.Tanh(),
         nn.Conv2d(16, 32, 3, stride=2, padding=1),
-        nn.ReLU(),
+        nn.Tanh(),
         nn.Conv2d(32, 32, 3, stride=2, padding=1),
-        nn.ReLU(),
+        nn.Tanh(),
         nn.Flatten(),
     )
 
