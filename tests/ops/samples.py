@@ -87,7 +87,7 @@ class Values:
 
     def nonzero(self, *shape: int) -> np.ndarray:
         """In [0.5, 2], with either sign."""
-        return self.positive(*shape) * self._rng.choice([-1.0, 1.0], shape)
+        return np.asarray(self.positive(*shape) * self._rng.choice([-1.0, 1.0], shape))
 
     def unit(self, *shape: int) -> np.ndarray:
         """In [-0.9, 0.9]."""
@@ -103,25 +103,26 @@ class Values:
 
     def off_integers(self, *shape: int) -> np.ndarray:
         """In [-3, 3], at least 0.1 away from integers."""
-        return self._rng.integers(-3, 3, shape) + self._rng.uniform(0.1, 0.9, shape)
+        return np.asarray(self._rng.integers(-3, 3, shape) + self._rng.uniform(0.1, 0.9, shape))
 
     def off_kinks(self, *shape: int, start: float = 0.25) -> np.ndarray:
         """Multiples of 1/2 plus `start`, up to a tenth: away from multiples of 1/2."""
-        return self._rng.integers(-8, 8, shape) / 2 + start + self._rng.uniform(-0.1, 0.1, shape)
+        places = self._rng.integers(-8, 8, shape) / 2 + start
+        return np.asarray(places + self._rng.uniform(-0.1, 0.1, shape))
 
     def distinct(self, *shape: int) -> np.ndarray:
         """Any numbers, no two of them near each other (or near zero)."""
         count = int(np.prod(shape))
         places = self._rng.permutation(count).reshape(shape) - (count - 1) // 2
-        return places / 4 + 0.1 + self._rng.uniform(-0.05, 0.05, shape)
+        return np.asarray(places / 4 + 0.1 + self._rng.uniform(-0.05, 0.05, shape))
 
     def integers(self, below: int, *shape: int) -> np.ndarray:
         """Integers from 0."""
-        return self._rng.integers(0, below, shape)
+        return np.asarray(self._rng.integers(0, below, shape))
 
     def mask(self, *shape: int) -> np.ndarray:
         """Bools."""
-        return self._rng.random(shape) < 0.5
+        return np.asarray(self._rng.random(shape) < 0.5)
 
 
 DOMAINS: dict[str, Callable[[Values, int, tuple[int, ...]], np.ndarray]] = {

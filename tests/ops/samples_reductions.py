@@ -177,7 +177,7 @@ def dist(v: Values) -> Samples:
     for p in (2, 1, 3, inf):
         yield call(f"p {p}", v.distinct(2, 3), v.real(2, 3) / 50, p=p)
     yield call("broadcast", v.distinct(2, 3), v.real(3) / 50)
-    yield call("0-d", v.distinct(), v.real() / 50)
+    yield call("0-d", v.distinct(), v.real())
     yield call("empty", v.real(0, 3), v.real(0, 3))
 
 
