@@ -12,11 +12,13 @@ from clew.ops import cumulative as cumulative
 from clew.ops import elementwise as elementwise
 from clew.ops import embed as embed
 from clew.ops import embedding as embedding
+from clew.ops import gamma as gamma
 from clew.ops import im2col as im2col
 from clew.ops import index as index
 from clew.ops import join as join
 from clew.ops import linalg as linalg
 from clew.ops import loss as loss
+from clew.ops import margin_loss as margin_loss
 from clew.ops import matrix as matrix
 from clew.ops import norm as norm
 from clew.ops import norms as norms

@@ -22,7 +22,7 @@ from clew.ops.rules import count
 _PAIR: dict[str, Any] = {"publish": (), "promote": "arithmetic"}
 
 
-def _reduced(losses: Any, reduction: str) -> Any:
+def reduced(losses: Any, reduction: str) -> Any:
     """The losses themselves, their sum or their mean (which is nan if there are none)."""
     if reduction == "none":
         return losses
@@ -49,7 +49,7 @@ def _both(need: Any, to_self: Any) -> list[Any]:
 def mse_loss(x: Any, t: Any, *, reduction: str) -> Any:
     """``(self - target)**2``."""
     floating_only(x, "mse_cpu")
-    return _reduced(_squared_difference(x, t), reduction)
+    return reduced(_squared_difference(x, t), reduction)
 
 
 @pointwise
@@ -94,7 +94,7 @@ def smooth_l1_loss(x: Any, t: Any, *, reduction: str, beta: float) -> Any:
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     floating_only(x, "smooth_l1_cpu")
-    return _reduced(_rounded_distance(x, t, radius=beta, scale=1 / beta), reduction)
+    return reduced(_rounded_distance(x, t, radius=beta, scale=1 / beta), reduction)
 
 
 @pointwise
@@ -161,7 +161,7 @@ def huber_loss(x: Any, t: Any, *, reduction: str, delta: float) -> Any:
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     floating_only(x, "huber_cpu")
-    return _reduced(_rounded_distance(x, t, radius=delta, scale=1.0), reduction)
+    return reduced(_rounded_distance(x, t, radius=delta, scale=1.0), reduction)
 
 
 @huber_loss.grad("self", "target")
@@ -201,7 +201,7 @@ def binary_cross_entropy(x: Any, t: Any, weight: Any, *, reduction: str) -> Any:
         )
     if not np.logical_and(np.greater_equal(x, 0), np.less_equal(x, 1)).all():
         raise RuntimeError("all elements of input should be between 0 and 1")
-    return _reduced(_weighted(_cross_entropy(x, t), weight), reduction)
+    return reduced(_weighted(_cross_entropy(x, t), weight), reduction)
 
 
 @pointwise
@@ -276,7 +276,7 @@ def binary_cross_entropy_with_logits(
     """`binary_cross_entropy` of ``sigmoid(self)``; `pos_weight` counts only where target is."""
     floating_only(x, "log_sigmoid_cpu")
     losses = _logit_loss(x, t) if pos_weight is None else _positive_loss(x, t, pos_weight)
-    return _reduced(np.asarray(_weighted(losses, weight)), reduction)
+    return reduced(np.asarray(_weighted(losses, weight)), reduction)
 
 
 @pointwise
@@ -423,7 +423,7 @@ def _(F: Any, grad: Any, target: Any, weight: Any, *, reduction: str, ignore_ind
 @op("soft_margin_loss(self, target; reduction)", domain="real", **_PAIR)
 def soft_margin_loss(x: Any, t: Any, *, reduction: str) -> Any:
     """``log(1 + exp(-target * self))``."""
-    return _reduced(_soft_margin(x, t), reduction)
+    return reduced(_soft_margin(x, t), reduction)
 
 
 @pointwise

@@ -94,6 +94,17 @@ from clew.nn.functional.loss import (
     poisson_nll_loss,
     smooth_l1_loss,
 )
+from clew.nn.functional.margin_loss import (
+    cosine_embedding_loss,
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
 from clew.nn.functional.multihead import (
     multi_head_attention_forward,
 )
