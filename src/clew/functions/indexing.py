@@ -20,6 +20,7 @@ from clew.functions.create import array_of
 from clew.op import REGISTRY
 from clew.ops.index import MASKS
 from clew.publish import composite
+from clew.storage import overlaps_itself
 from clew.tensor import Tensor
 
 _SELECT, _SLICE, _UNSQUEEZE = REGISTRY["select"], REGISTRY["slice"], REGISTRY["unsqueeze"]
@@ -252,6 +253,9 @@ def _number_for(self: Tensor, value: Any) -> Any:
 
 def _write(view: Tensor, value: Any) -> None:
     if not isinstance(value, Tensor):
+        if overlaps_itself(view._array):
+            # PyTorch assigns numbers as tensors, which it refuses here, unlike ``fill_(number)``.
+            value = Tensor._from_array(np.asarray(value))
         apply_inplace(_FILL, view, (value,))
         return
     shape = view._array.shape

@@ -55,8 +55,7 @@ def _(F: Any, grad: Any, index: Any, *, dim: int) -> Any:
 
 
 @op("scatter_value(self, index; dim, value)", order="self, dim, index, value", publish=(),
-    inplace=True, label="scatter", tensors_only=True, node="ScatterBackward1",
-    jvp="linear")  # fmt: skip
+    inplace=True, label="scatter", tensors_only=True, node="ScatterBackward1")  # fmt: skip
 def scatter_value(x: Any, index: Any, *, dim: int, value: Any) -> Any:
     """`self` with a number where `index` points along `dim`."""
     return kernel.scatter(x, wrap_dim(dim, x.ndim), index, value)

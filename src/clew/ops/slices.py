@@ -172,7 +172,7 @@ def _write_fill(x: Any, index: Any, *, dim: int, value: Any) -> None:
 
 @op("index_fill_value(self, index; dim, value)", order="self, dim, index, value", publish=(),
     inplace=True, write=_write_fill, label="index_fill", node="IndexFillBackward0",
-    tensors_only=True, jvp="linear")  # fmt: skip
+    tensors_only=True)  # fmt: skip
 def index_fill_value(x: Any, index: Any, *, dim: int, value: Any) -> Any:
     """`self` with a number in the slices that `index` names along `dim`."""
     out = np.array(x)
