@@ -6,6 +6,9 @@ of the instruction; file, line and text are looked up when somebody asks.
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import functools
 import linecache
 import os
 import sys
@@ -15,6 +18,9 @@ from typing import NamedTuple
 from clew.config import switches
 
 _OWN_FILES = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+# Modules of the standard library that call what the user gave them: not where things happen.
+_GO_BETWEENS = frozenset({contextlib.__file__, copy.__file__, functools.__file__})
 
 Site = tuple[CodeType, int]
 
@@ -33,7 +39,7 @@ class SourceLine(NamedTuple):
 
 
 def here(skip: int = 0) -> Site | None:
-    """The first frame outside clew, or None where there is none or provenance is off.
+    """The user's frame: the first outside clew; None if there is none or provenance is off.
 
     Args:
         skip: so many callers are known to be clew's own.
@@ -41,7 +47,7 @@ def here(skip: int = 0) -> Site | None:
     if not switches.provenance:
         return None
     frame = sys._getframe(1 + skip)
-    while frame.f_code.co_filename.startswith(_OWN_FILES):
+    while (file := frame.f_code.co_filename).startswith(_OWN_FILES) or file in _GO_BETWEENS:
         outer = frame.f_back
         if outer is None:
             return None

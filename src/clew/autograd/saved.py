@@ -231,13 +231,13 @@ def modified(saved: SavedTensor, node: Any) -> SavedTensorModifiedError:
         "check_nan=False)."
     )
     role = "its own result" if saved.output_nr is not None else "an input"
-    changed = spaced(f"by {counter.writer_name}", counter.writer)
+    write = counter.writer_name
     return SavedTensorModifiedError(
         clause,
         _what(saved, node),
         f"{node.name()} as {role}{spaced(', recorded', node.site)}",
-        changed or counter.writer_name,
-        _cure(counter.writer_name, saved),
+        f"by {write}{spaced('', counter.writer)}" if write else None,
+        _cure(write, saved),
     )
 
 
