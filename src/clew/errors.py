@@ -116,8 +116,9 @@ def spaced(words: str, site: Site | None) -> str:
 
 
 def recorded(node: Any) -> str:
-    """A node and the line that recorded it."""
-    return node.name() + spaced(", recorded", node.site)
+    """A node, what it made and on which line: ``MulBackward0, which made float32 [3] at ...``."""
+    results = ", ".join(_typed(*meta) for meta in node.metas if meta)
+    return f"{node.name()}{f', which made {results}' if results else ','}{spaced('', node.site)}"
 
 
 def defined(function: Any) -> str:
@@ -204,18 +205,13 @@ class GraphFreedError(AutogradError, RuntimeError):
             "are freed when you call .backward() or autograd.grad(). Specify retain_graph=True "
             "if you need to backward through the graph a second time or if you need to access "
             "saved tensors after calling backward.",
-            ("node", node.name() + spaced(f", which made {_results(node)}", node.site)),
+            ("node", recorded(node)),
             ("freed", spaced("by the backward", freed_at)),
             ("again", at(here())),
             ("cure", "compute this part again before the second backward, detach() what is carried "
                      "over, add the losses and call backward once, or keep the graph with "
                      "retain_graph=True in the first call"),
         )  # fmt: skip
-
-
-def _results(node: Any) -> str:
-    """The types and shapes of what a node made."""
-    return ", ".join(_typed(*meta) for meta in node.metas if meta)
 
 
 class SavedTensorModifiedError(AutogradError, RuntimeError):
@@ -399,11 +395,12 @@ class FunctionError(AutogradError):
 
     anchor = "custom-function"
 
-    def __init__(self, clause: str, node: Any, method: str, cure: str) -> None:
+    def __init__(self, clause: str, node: Any, method: str, cure: str, *facts: Fact) -> None:
         super().__init__(
             clause,
+            *facts,
             ("call", recorded(node)),
-            (method, defined(getattr(node._forward_cls, method))),
+            (method.removesuffix("_context"), defined(getattr(node._forward_cls, method))),
             ("cure", cure),
         )
 

@@ -20,7 +20,7 @@ from clew.autograd.modes import no_grad, state
 from clew.autograd.node import Node, next_sequence_nr
 from clew.autograd.saved import Freed, PackedTensor, SavedTensor, save_input, save_output
 from clew.autograd.views import Creation, check_inplace, rebase
-from clew.errors import FunctionResultError, FunctionTypeError, LeafModifiedError
+from clew.errors import FunctionResultError, FunctionTypeError, LeafModifiedError, describe
 from clew.observers import observers
 from clew.site import here
 from clew.tensor import Tensor
@@ -331,7 +331,8 @@ def _wrap_outputs(
     dirty = {id(t) for t in ctx.dirty_tensors}
     given = {id(t) for t in inputs}
     constant = {id(t) for t in ctx.non_differentiable}
-    _check_dirty(ctx, inputs, outputs)
+    _check_dirty(ctx, outputs)
+    _check_non_differentiable(ctx)
     metas: list[Any] = [
         (o._array.shape, o._array.dtype) if isinstance(o, Tensor) else None for o in outputs
     ]
@@ -352,11 +353,23 @@ def _wrap_outputs(
     return tuple(wrapped)
 
 
-def _check_dirty(ctx: FunctionNode, inputs: list[Tensor], outputs: tuple[Any, ...]) -> None:
+def _check_non_differentiable(ctx: FunctionNode) -> None:
+    for tensor in ctx.non_differentiable:
+        if not isinstance(tensor, Tensor):
+            raise FunctionResultError(
+                "mark_non_differentiable only accepts variable arguments, but got "
+                f"{type(tensor).__name__}",
+                ctx,
+                _writer(ctx),
+                "mark the outputs that have no gradient",
+            )
+
+
+def _check_dirty(ctx: FunctionNode, outputs: tuple[Any, ...]) -> None:
     returned = {id(o) for o in outputs}
     for position, tensor in enumerate(ctx.dirty_tensors):
         if not isinstance(tensor, Tensor):
-            raise FunctionTypeError(
+            raise FunctionResultError(
                 f"mark_dirty can only accept variables, but argument {position} is of type "
                 f"{type(tensor).__name__}",
                 ctx,
@@ -372,6 +385,7 @@ def _check_dirty(ctx: FunctionNode, inputs: list[Tensor], outputs: tuple[Any, ..
                 ctx,
                 _writer(ctx),
                 "return the marked tensors, or do not mark what forward does not write to",
+                ("tensor", describe(tensor)),
             )
 
 
