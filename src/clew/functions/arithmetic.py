@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from clew.dispatch import OperandError, apply, apply_inplace
 from clew.op import REGISTRY
 from clew.publish import composite, write_out
@@ -63,14 +65,21 @@ def pow(self: Any, exponent: Any) -> Tensor:
     """``self ** exponent``; either may be a number."""
     if not isinstance(self, Tensor):
         return apply(_RPOW, (exponent, self))  # type: ignore[no-any-return]
+    exponent = _number_or_tensor(exponent)
     if isinstance(exponent, (int, float, complex)):
         return apply(_POW_SCALAR, (self,), {"exponent": exponent})  # type: ignore[no-any-return]
     return apply(_POW, (self, exponent))  # type: ignore[no-any-return]
 
 
+def _number_or_tensor(value: Any) -> Any:
+    """NumPy's numbers as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 @composite(function=False)
 def pow_(self: Tensor, exponent: Any) -> Tensor:
     """`pow`, in place."""
+    exponent = _number_or_tensor(exponent)
     if isinstance(exponent, (int, float, complex)):
         return apply_inplace(_POW_SCALAR, self, (), {"exponent": exponent})
     return apply_inplace(_POW, self, (exponent,))

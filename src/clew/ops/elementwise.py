@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from clew.kernels.half import is_half, narrow, widen
 from clew.op import op
 from clew.ops.rules import conj
 from clew.promotion import arithmetic, floating
@@ -18,6 +19,19 @@ _ARITHMETIC: dict[str, Any] = {"promote": "arithmetic", "inplace": True}
 _FLOATING: dict[str, Any] = {"promote": "floating", "inplace": True}
 
 # -- arithmetic
+
+
+def _rounded_once(formula: Any, *operands: Any) -> Any:
+    """`formula` of operands of one type and numbers; of halves it is computed in float32.
+
+    The numbers are rounded to halves first, as PyTorch does with ``alpha``.  Formulas use Python's
+    operators: NumPy's functions make float64 of two numbers.
+    """
+    dtype = next(o.dtype for o in operands if isinstance(o, np.ndarray))
+    if not is_half(dtype):
+        return formula(*operands)
+    wide = [widen(np.asarray(o, dtype)) for o in operands]
+    return narrow(np.asarray(formula(*wide)), dtype)
 
 
 add = op(
@@ -31,7 +45,7 @@ add = op(
     **_ARITHMETIC)  # fmt: skip
 def add_scaled(x: Any, y: Any, *, alpha: Any) -> Any:
     """``self + alpha * other``."""
-    return np.add(x, np.multiply(y, alpha))
+    return _rounded_once(lambda x, y, alpha: x + y * alpha, x, y, alpha)
 
 
 @op("sub(self, other)", jvp="linear", domain="real", publish=(),
@@ -48,7 +62,7 @@ def sub(x: Any, y: Any) -> Any:
 def sub_scaled(x: Any, y: Any, *, alpha: Any) -> Any:
     """``self - alpha * other``."""
     _refuse_bools(x, y)
-    return np.subtract(x, np.multiply(y, alpha))
+    return _rounded_once(lambda x, y, alpha: x - y * alpha, x, y, alpha)
 
 
 @op("rsub(self, other)", jvp="linear", node="RsubBackward1", domain="real", publish=(),
@@ -162,7 +176,7 @@ def _(F: Any, grad: Any, self: Any, other: Any) -> Any:
     return -grad * F.div(self, other, rounding_mode="trunc")
 
 
-@op("pow(self, other)", node="PowBackward1", domain="positive", **_ARITHMETIC)
+@op("pow(self, other)", node="PowBackward1", domain="positive", tensors_only=True, **_ARITHMETIC)
 def pow(x: Any, y: Any) -> Any:
     """``self ** other`` of two tensors."""
     return _power(x, y)
@@ -278,12 +292,14 @@ hypot = op(
 @op("lerp(self, end, weight)", promote="arithmetic", inplace=True, domain="real")
 def lerp(x: Any, end: Any, weight: Any) -> Any:
     """``self + weight * (end - self)``, computed from the nearer end."""
-    near = np.abs(weight) < 0.5
-    difference = np.subtract(end, x)
-    one = 1 if isinstance(weight, (int, float)) else weight.dtype.type(1)
-    forwards = np.add(x, np.multiply(weight, difference))
-    backwards = np.subtract(end, np.multiply(difference, one - weight))
-    return np.where(near, forwards, backwards)
+    return _rounded_once(_interpolated, x, end, weight)
+
+
+def _interpolated(x: Any, end: Any, weight: Any) -> Any:
+    difference = end - x
+    forwards = x + weight * difference
+    backwards = end - difference * (1 - weight)
+    return np.where(np.abs(weight) < 0.5, forwards, backwards)
 
 
 @lerp.grad("self")
@@ -305,8 +321,9 @@ def _(F: Any, grad: Any, self: Any, end: Any) -> Any:
     domain="real")  # fmt: skip
 def addcmul(x: Any, first: Any, second: Any, *, value: Any) -> Any:
     """``self + value * tensor1 * tensor2``."""
-    product = np.multiply(first, second)
-    return np.add(x, product if value == 1 else np.multiply(product, value))
+    if value == 1:
+        return _rounded_once(lambda x, y, z: x + y * z, x, first, second)
+    return _rounded_once(lambda x, y, z: x + y * value * z, x, first, second)
 
 
 @addcmul.grad("self")
@@ -333,7 +350,7 @@ def addcdiv(x: Any, first: Any, second: Any, *, value: Any) -> Any:
             "Integer division with addcdiv is no longer supported, and in a future release addcdiv "
             "will perform a true division of tensor1 and tensor2."
         )
-    return np.add(x, np.multiply(np.true_divide(first, second), value))
+    return _rounded_once(lambda x, y, z: x + y * value / z, x, first, second)
 
 
 @addcdiv.grad("self")
