@@ -29,6 +29,9 @@ in [0, 1) are built from them, and nearly everything below from these two:
 | `multinomial`, replacement | u53 per sample | first category whose running sum reaches u |
 | `multinomial`, else or one sample | u53 per category | by falling `p / q`, q exponential |
 | `poisson` | u53, as many as it takes | product of uniforms, or rejection from rate 10 on |
+| `standard_gamma` | u53 and single normals, as many as it takes | rejection |
+| `dirichlet` | as `standard_gamma` in float64 | gamma numbers over their sum |
+| `binomial` | u53, as many as it takes | sum of waiting times, or rejection from mean 10 on |
 
 **Normal numbers** come in pairs (Box and Muller, 1958): a radius and an angle give a cosine and a
 sine. A contiguous array of 16 elements or more is cut into blocks of 16: the first eight uniforms
@@ -66,6 +69,7 @@ from .discrete import (
     randint,
     random_,
 )
+from .gamma import binomial, dirichlet, standard_gamma
 from .generator import Generator, default_generator, initial_seed, manual_seed, seed
 from .selection import multinomial, randperm
 from .target import dense_like
@@ -73,9 +77,11 @@ from .target import dense_like
 __all__ = [
     "Generator",
     "bernoulli_",
+    "binomial",
     "cauchy_",
     "default_generator",
     "dense_like",
+    "dirichlet",
     "dropout_noise",
     "dropout_scale",
     "exponential_",
@@ -93,5 +99,6 @@ __all__ = [
     "random_",
     "randperm",
     "seed",
+    "standard_gamma",
     "uniform_",
 ]
