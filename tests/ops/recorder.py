@@ -92,12 +92,12 @@ for _name in ("setitem", "delitem"):
 
 @dataclass(frozen=True)
 class Equation:
-    """One operation: names of symbols, or numbers and None, in; names out."""
+    """One operation: names of symbols, or numbers and None, in; names (None for none) out."""
 
     op: Op
     inputs: tuple[Any, ...]
     attrs: dict[str, Any]
-    outputs: tuple[str, ...]
+    outputs: tuple[str | None, ...]
 
     def __str__(self) -> str:
         arguments = [x.name if isinstance(x, _Name) else repr(x) for x in self.inputs]
@@ -106,7 +106,7 @@ class Equation:
             for name, value in self.attrs.items()
             if name not in self.op.default_attrs or value != self.op.default_attrs[name]
         ]
-        return f"{', '.join(self.outputs)} = {self.op.name}({', '.join(arguments)})"
+        return f"{', '.join(map(str, self.outputs))} = {self.op.name}({', '.join(arguments)})"
 
 
 @dataclass(frozen=True)
@@ -156,8 +156,8 @@ class Trace:
             values = op.promotion(values)
         found = quietly(op.forward, values, attrs)
         results = found if isinstance(found, tuple) else (found,)
-        symbols = [self._result(r) for r in results]
-        names = tuple([x.name for x in symbols])
+        symbols = [None if r is None else self._result(r) for r in results]
+        names = tuple([None if x is None else x.name for x in symbols])
         kept = tuple([_Name(x.name) if isinstance(x, Symbol) else x for x in inputs])
         self.equations.append(Equation(op, kept, attrs, names))
         return tuple(symbols) if isinstance(found, tuple) else symbols[0]
@@ -172,7 +172,9 @@ class Trace:
                 inputs = op.promotion(inputs)
             found = quietly(op.forward, inputs, equation.attrs)
             results = found if isinstance(found, tuple) else (found,)
-            known.update(zip(equation.outputs, map(np.asarray, results)))
+            for name, result in zip(equation.outputs, results, strict=True):
+                if name is not None:
+                    known[name] = np.asarray(result)
         return [None if name is None else known[name] for name in self.results]
 
     def _function(self, op: Op) -> Callable[..., Any]:

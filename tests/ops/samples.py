@@ -38,9 +38,10 @@ class Sample:
         name: what is special about it, for test names.
         inputs: arrays, numbers and None, tensors of a variadic input one by one.
         attrs: all attributes.
-        laid_out: its attributes speak of how the inputs lie in memory, or the op refuses other
-            memory.
+        laid_out: it is about how the inputs lie in memory: the attributes say so, the op refuses
+            other memory, or the result depends on it.
         convention: why its gradient is not the derivative, if it is not.
+        once: why its gradient has no gradient, if it has none.
         refuses: what its backward says, if it has none.
     """
 
@@ -49,6 +50,7 @@ class Sample:
     attrs: dict[str, Any] = field(default_factory=dict)
     laid_out: bool = False
     convention: str = ""
+    once: str = ""
     refuses: str = ""
 
     def fresh_attrs(self) -> dict[str, Any]:
@@ -64,11 +66,12 @@ def call(
     *inputs: Any,
     laid_out: bool = False,
     convention: str = "",
+    once: str = "",
     refuses: str = "",
     **attrs: Any,
 ) -> Sample:
     """A sample, written like a call."""
-    return Sample(name, inputs, attrs, laid_out, convention, refuses)
+    return Sample(name, inputs, attrs, laid_out, convention, once, refuses)
 
 
 class Values:

@@ -136,7 +136,7 @@ def test_first_order(op: Op, sample: Sample) -> None:
     assert_close(inner(grads, tangents), expected, "finite differences")
 
 
-@cases(has_derivative)
+@cases(lambda op, sample: has_derivative(op, sample) and not sample.once)
 def test_second_order(op: Op, sample: Sample) -> None:
     """The gradient's own gradient, in inputs and cotangents, agrees with finite differences."""
     leaves = differentiable(op, sample)
@@ -276,27 +276,20 @@ def test_lets_go_of_everything_else(op: Op, sample: Sample) -> None:
 # -- types
 
 
-def is_floating(op: Op, sample: Sample) -> bool:
-    return any(isinstance(x, np.ndarray) and x.dtype.kind == "f" for x in sample.inputs)
-
-
 @pytest.mark.parametrize("target", [clew.float32, clew.float16, clew.bfloat16], ids=str)
-@cases(is_floating)
+@cases(has_gradient)
 def test_types(op: Op, sample: Sample, target: Any) -> None:
     """Results and gradients have the type of the inputs, and nothing is computed in a wider one."""
     narrow = in_dtype(sample, target)
     try:
-        outputs = values(op, narrow)
+        values(op, narrow)
     except NotImplementedError:
         assert target is not clew.float32
         return
-    if "dtype" not in op.attrs or sample.attrs["dtype"] is None:
-        for o in outputs:
-            assert o is None or o.dtype.kind not in "fV" or o.dtype == target.numpy
-    if has_gradient(op, sample):
-        leaves = differentiable(op, sample)
-        for g in Backward(op, narrow, leaves).grads():
-            assert g is None or g.dtype is target
+    backward = Backward(op, narrow, differentiable(op, sample))
+    if "dtype" not in sample.attrs or sample.attrs["dtype"] is None:
+        assert {o.dtype for o in backward.outputs} == {target}
+    assert {g.dtype for g in backward.grads() if g is not None} <= {target}
 
 
 @cases(has_gradient)

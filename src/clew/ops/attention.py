@@ -83,7 +83,9 @@ def _(
 
     uq, uk, uv = (F.zeros_like(x) if u is None else u for u, x in zip(grads, (query, key, value)))
     q, k = rows(query), per_head(key)
-    logits = F.reshape(F.bmm(q, F.transpose(k, 1, 2)) * scale, (batch, heads, length, keys))
+    # As ops, not operators: an array of bfloat16 times a number would become one of float32.
+    logits = F.mul(F.bmm(q, F.transpose(k, 1, 2)), scale)
+    logits = F.reshape(logits, (batch, heads, length, keys))
     if is_causal:
         logits = logits + F.causal_mask(logits)
     elif attn_mask is not None:
@@ -109,7 +111,7 @@ def _second_order(
         return F.sum(p * x, -1, keepdim=True)
 
     d = F.bmm(g, turned(v))
-    w = (F.bmm(uq, turned(k)) + F.bmm(q, turned(uk))) * scale
+    w = F.mul(F.bmm(uq, turned(k)) + F.bmm(q, turned(uk)), scale)
     centred_d, mean_w = d - mean(d), mean(w)
     s, of_w = p * centred_d, p * (w - mean_w)
     a = w * centred_d - d * mean_w + F.bmm(g, turned(uv))

@@ -103,6 +103,8 @@ def _(F: Any, grad: Any, self: Any, x: Any, *, dim: int, need: Any) -> Any:
     # t[k] = t[k - 1] * x[k] + p[k - 1] * grad[k], which is the derivative wanted for `self`; that
     # for x is this recursion run backward.
     n = x.shape[dim]
+    if n == 0:
+        return [F.zeros_like(x) if wanted else None for wanted in need]
     xs, directions, weights = (
         [F.select(a, dim, k) for k in range(n)] for a in (x, conj(F, grad), self)
     )

@@ -19,7 +19,7 @@ from clew.ops.activation import log_sigmoid, sigmoid
 from clew.ops.checks import floating_only
 from clew.ops.rules import count
 
-_PAIR: dict[str, Any] = {"publish": (), "promote": "arithmetic"}
+_PAIR: dict[str, Any] = {"publish": (), "promote": "arithmetic", "tensors_only": True}
 
 
 def reduced(losses: Any, reduction: str) -> Any:

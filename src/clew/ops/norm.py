@@ -20,6 +20,7 @@ Note [Second order]
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NamedTuple
 
 from clew.dtypes import scalar_name
@@ -174,7 +175,7 @@ def _(
     # As (N, group, C / group, size), in which weights are (group, C / group, 1).
     shape = tuple(input.shape)
     batch, channels = shape[:2]
-    split = (batch, group, channels // group, -1)
+    split = (batch, group, channels // group, prod(shape[2:]))
     rows, per_channel = (lambda t: F.reshape(t, split)), (group, channels // group, 1)
     n = _normalise(F, rows(input), (2, 3), eps, centred=True)
     v, vw, vb = grads

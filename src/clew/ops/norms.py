@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from clew.dtypes import can_cast, of_numpy, scalar_name
+from clew.kernels.half import narrow, widen
 from clew.op import op
 from clew.ops.rules import keep_dims, numpy_dtype, wrap_dim, wrap_dims
 from clew.promotion import arithmetic
@@ -157,10 +158,11 @@ def renorm(x: Any, *, p: float, dim: int, maxnorm: float) -> Any:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
     if x.ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {x.ndim} dimensions")
-    norm = linalg_vector_norm.forward(x, ord=p, dim=_others(dim, x.ndim), keepdim=True, dtype=None)
-    return x * np.where(
-        norm > maxnorm, maxnorm / (norm + norm.dtype.type(1e-7)), norm.dtype.type(1)
+    norm = linalg_vector_norm.forward(
+        widen(x), ord=p, dim=_others(dim, x.ndim), keepdim=True, dtype=None
     )
+    shrunk = maxnorm / (norm + norm.dtype.type(1e-7))
+    return x * narrow(np.where(norm > maxnorm, shrunk, norm.dtype.type(1)), x.dtype)
 
 
 def _others(dim: int, ndim: int) -> tuple[int, ...]:
@@ -181,7 +183,13 @@ def _(F: Any, grad: Any, self: Any, *, p: float, dim: int, maxnorm: float) -> An
 
 @op("cdist(x1, x2; p)", node="CdistBackward0", publish=())
 def cdist(x: Any, y: Any, *, p: float) -> Any:
-    """The `p`-norm of the difference of each row of `x` and each row of `y`, ``(..., n, m)``."""
+    """The `p`-norm of the difference of each row of `x` and each row of `y`, ``(..., n, m)``.
+
+    Raises:
+        NotImplementedError: the rows are not of float32 or float64.
+    """
+    if x.dtype not in (np.float32, np.float64):
+        raise NotImplementedError(f"\"cdist\" not implemented for '{scalar_name(x.dtype)}'")
     if p == 2 and max(x.shape[-2], y.shape[-2]) > 25:
         squares = np.sum(x * x, -1)[..., :, None] + np.sum(y * y, -1)[..., None, :]
         squares -= 2 * np.matmul(x, np.swapaxes(y, -1, -2))

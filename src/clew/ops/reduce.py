@@ -194,7 +194,9 @@ def take_values(x: Any, indices: Any, *, dim: int, keepdim: bool) -> Any:
 
 @take_values.grad("self")
 def _(F: Any, grad: Any, self_shape: Any, indices: Any, *, dim: int, keepdim: bool) -> Any:
-    return F.put_values(grad, indices, size=self_shape, dim=dim, keepdim=keepdim)
+    if keepdim:  # then there may be several along `dim`, and some the same
+        return F.add_values(grad, indices, size=self_shape, dim=dim)
+    return F.put_values(grad, indices, size=self_shape, dim=dim, keepdim=False)
 
 
 def _extrema(name: str, function: Any) -> Any:
