@@ -28,6 +28,7 @@ from clew.ops import pad as pad
 from clew.ops import piecewise as piecewise
 from clew.ops import pool as pool
 from clew.ops import random as random
+from clew.ops import recurrent as recurrent
 from clew.ops import reduce as reduce
 from clew.ops import resize as resize
 from clew.ops import scatter as scatter
