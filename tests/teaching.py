@@ -68,8 +68,10 @@ def check_facts(program: Callable[[Any], Any], text: str, anchor: str) -> None:
     facts = {label: fact.strip() for label, fact in facts.items()}
     for label, line in marked_lines(program):
         assert label in facts, f"no {label!r} in {facts}"
-        place = f"{inspect.getsourcefile(program)}:{line}, in"
-        assert place in facts[label], f"line {line} is not named in {label}: {facts[label]}"
+        place = re.escape(f"{inspect.getsourcefile(program)}:{line}")
+        assert re.search(rf"{place}(, in|$)", facts[label]), (
+            f"line {line} is not named in {label}: {facts[label]}"
+        )
     assert facts["cure"]
     assert facts["more"] == f"docs/errors.md#{anchor}"
 

@@ -125,7 +125,8 @@ def defined(function: Any) -> str:
     """A function's name, and where it is defined if it is written in Python."""
     name = getattr(function, "__qualname__", type(function).__name__)
     code = getattr(function, "__code__", None)
-    return f"{name}, defined {at((code, -1))}" if code is not None else name
+    # The first line may be a decorator's, so its text would not help.
+    return f"{name}, defined at {code.co_filename}:{code.co_firstlineno}" if code else name
 
 
 # -- backward
