@@ -221,10 +221,10 @@ class Op:
         if len(args) == self.plain_count and kwargs.keys() == self.attr_names:
             return args, kwargs  # as rules call ops
         if self.variadic_input:
-            inputs, rest = _unpack_variadic(self, args)
+            inputs, rest = _unpack_variadic(self, tuple(args))
         else:
             count = len(self.inputs)
-            inputs, rest = args[:count], args[count:]
+            inputs, rest = tuple(args[:count]), args[count:]
         complete = self.variadic_input or len(inputs) == len(self.inputs)
         if complete and not rest and not kwargs and len(self.default_attrs) == len(self.attrs):
             return inputs, self.default_attrs

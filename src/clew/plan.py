@@ -21,7 +21,7 @@ class Save(NamedTuple):
     """One value that a node keeps: what kind, of which input or output, under which name."""
 
     kind: int
-    index: int
+    index: int  # type: ignore[assignment]  # a field, not tuple's method
     name: str
 
 

@@ -274,5 +274,6 @@ def install() -> dict[str, Callable[..., Any]]:
         if hasattr(Tensor, name):
             FUNCTIONS.setdefault(name, getattr(Tensor, name))
     _install_operators()
-    Tensor.__hash__ = object.__hash__  # type: ignore[method-assign]
+    # Installing __eq__ has taken it away.
+    setattr(Tensor, "__hash__", object.__hash__)  # noqa: B010
     return FUNCTIONS

@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -62,6 +62,16 @@ class Tensor:
         from clew.methods.legacy import construct
 
         return construct(cls, args, kwargs)
+
+    if TYPE_CHECKING:
+        # Methods and operators are installed from the declarations; see publish.py.
+        def __getattr__(self, name: str) -> Any: ...
+        def __add__(self, other: Any) -> Any: ...
+        def __sub__(self, other: Any) -> Any: ...
+        def __mul__(self, other: Any) -> Any: ...
+        def __truediv__(self, other: Any) -> Any: ...
+        def __getitem__(self, index: Any) -> Any: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
 
     # -- construction inside clew
 
@@ -434,7 +444,7 @@ class _Retain:
         if tensor._grad is None:
             tensor._grad = grad.clone()
         else:
-            tensor._grad = tensor._grad + grad  # type: ignore[operator]
+            tensor._grad = tensor._grad + grad
 
 
 def _check_grad(tensor: Tensor, grad: Any) -> None:

@@ -24,6 +24,7 @@ from clew.autograd.modes import (
     state,
 )
 from clew.autograd.node import GradientEdge
+from clew.dispatch import TENSORS
 from clew.dtypes import of_numpy
 from clew.errors import (
     GradientMismatchError,
@@ -185,21 +186,16 @@ def _batched(
     allow_unused: bool,
 ) -> tuple[Any, ...]:
     """`grad` for each entry of a leading batch dimension, stacked."""
-    import clew
-
     batch = _as_tuple(grad_outputs)
-    sizes = {g.shape[0] for g in batch if g is not None}
+    count = next(g.shape[0] for g in batch if g is not None)
     rows = []
-    for i in range(next(iter(sizes))):
+    for i in range(count):
         row = tuple(None if g is None else g[i] for g in batch)
-        last = i == next(iter(sizes)) - 1
+        last = i == count - 1
         rows.append(
             grad(roots, wanted, row, keep or not last, create_graph, allow_unused=allow_unused)
         )
-    return tuple(
-        None if parts[0] is None else clew.stack(parts)  # type: ignore[attr-defined]
-        for parts in zip(*rows)
-    )
+    return tuple(None if parts[0] is None else TENSORS.stack(parts) for parts in zip(*rows))
 
 
 def _or_unused(found: Any, x: Any, position: int, allow_unused: bool, materialize: bool) -> Any:

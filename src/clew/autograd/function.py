@@ -74,9 +74,9 @@ class FunctionNode(Node, FunctionCtx):
         self.site = here()
         self.hooks = None
         self.info = None
-        self.to_save: Sequence[Tensor | None] = ()
-        self.dirty_tensors: Sequence[Tensor] = ()
-        self.non_differentiable: Sequence[Tensor] = ()
+        self.to_save: tuple[Tensor | None, ...] = ()
+        self.dirty_tensors: tuple[Tensor, ...] = ()
+        self.non_differentiable: tuple[Tensor, ...] = ()
         self.materialize_grads = True
         self._materialize_non_diff_grads = True
         self.constant_outputs: frozenset[int] = frozenset()
@@ -264,7 +264,7 @@ class Function(metaclass=_FunctionMeta):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run the forward, and record the call if an argument requires grad."""
-        ctx: FunctionNode = cls._backward_cls()  # type: ignore[attr-defined]
+        ctx: FunctionNode = cls._backward_cls()
         tensors = [a for a in args if isinstance(a, Tensor)]
         records = state.grad_enabled and any(t.requires_grad for t in tensors)
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
@@ -460,7 +460,7 @@ class Error(Function):
 
     @staticmethod
     def forward(ctx: Any, *tensors: Tensor) -> Any:
-        return tuple(t.clone() for t in tensors)  # type: ignore[attr-defined]
+        return tuple(t.clone() for t in tensors)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -469,7 +469,7 @@ class Error(Function):
         )
 
 
-Error._backward_cls = type("Error", (FunctionNode,), {"_forward_cls": Error})  # type: ignore[attr-defined]
+Error._backward_cls = type("Error", (FunctionNode,), {"_forward_cls": Error})
 
 
 class InplaceFunction(Function):

@@ -152,7 +152,7 @@ def _random_like(tensor: Tensor, rng: np.random.Generator, *, spread: bool) -> T
     made = values.astype(array.dtype)
     if spread and made.ndim:
         made = np.repeat(made[..., None], 2, axis=-1)[..., 0]
-    return Tensor._from_array(made, requires_grad=True)  # type: ignore[no-any-return]
+    return Tensor._from_array(made, requires_grad=True)
 
 
 class _Check:

@@ -197,7 +197,7 @@ class OpNode(Node):
             if need is not None and not any(need[i] for i in edges):
                 continue
             incoming = grads if rule.all_grads else grads[0]
-            if incoming is None:
+            if incoming is None or (rule.all_grads and all(g is None for g in grads)):
                 continue
             kept = [values[i] for i in arguments]
             named = {name: self.attrs[name] for name in attrs} if attrs else NO_ATTRS

@@ -7,6 +7,7 @@ from clew.functions import activation as activation
 from clew.functions import arithmetic as arithmetic
 from clew.functions import conv as conv
 from clew.functions import create as create
+from clew.functions import decompose as decompose
 from clew.functions import distance as distance
 from clew.functions import dropout as dropout
 from clew.functions import einsum as einsum
@@ -21,6 +22,7 @@ from clew.functions import norms as norms
 from clew.functions import numeric as numeric
 from clew.functions import order as order
 from clew.functions import pool as pool
+from clew.functions import powers as powers
 from clew.functions import quantile as quantile
 from clew.functions import random as random
 from clew.functions import reduce as reduce

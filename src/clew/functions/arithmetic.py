@@ -64,11 +64,11 @@ def rsub(self: Any, other: Any, *, alpha: Any = 1) -> Any:
 def pow(self: Any, exponent: Any) -> Tensor:
     """``self ** exponent``; either may be a number."""
     if not isinstance(self, Tensor):
-        return apply(_RPOW, (exponent, self))  # type: ignore[no-any-return]
+        return apply(_RPOW, (exponent, self))
     exponent = _number_or_tensor(exponent)
     if isinstance(exponent, (int, float, complex)):
-        return apply(_POW_SCALAR, (self,), {"exponent": exponent})  # type: ignore[no-any-return]
-    return apply(_POW, (self, exponent))  # type: ignore[no-any-return]
+        return apply(_POW_SCALAR, (self,), {"exponent": exponent})
+    return apply(_POW, (self, exponent))
 
 
 def _number_or_tensor(value: Any) -> Any:
@@ -168,7 +168,7 @@ def clamp_max(self: Tensor, max: Any) -> Any:
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """`input` where `condition`, else `other`; the indices of true elements if neither is given."""
     if input is None and other is None:
-        return condition.nonzero(as_tuple=True)  # type: ignore[attr-defined]
+        return condition.nonzero(as_tuple=True)
     return apply(REGISTRY["where"], (condition, input, other))
 
 

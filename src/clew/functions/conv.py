@@ -161,8 +161,8 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_declare_conv_transpo
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Any:
     """`conv1d` with time first: input ``(T, N, C)``, weight ``(kernel, C, O)``, bias ``(O,)``."""
     result = conv1d(
-        input.permute(1, 2, 0),  # type: ignore[attr-defined]
-        weight.permute(2, 1, 0),  # type: ignore[attr-defined]
+        input.permute(1, 2, 0),
+        weight.permute(2, 1, 0),
         bias,
         padding=pad,
     )

@@ -25,7 +25,7 @@ def make(array: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
         array = array.astype(dtype.numpy, copy=False)
     if requires_grad and array.dtype.kind not in "fcV":
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-    return Tensor._from_array(array, requires_grad)  # type: ignore[no-any-return]
+    return Tensor._from_array(array, requires_grad)
 
 
 def array_of(data: Any, dtype: dtypes.dtype | None) -> np.ndarray:
@@ -57,8 +57,8 @@ def _plain(data: Any) -> Any:
         return data._array if data._array.ndim else data._array.item()
     if isinstance(data, (list, tuple)):
         if (
-            data
-            and isinstance(data[0], (list, tuple, Tensor))
+            (data
+            and isinstance(data[0], (list, tuple, Tensor)))
             or any(isinstance(d, Tensor) for d in data)
         ):
             return [_plain(d) for d in data]
@@ -134,11 +134,11 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """`data` as a tensor, without a copy where the type allows it."""
     require_cpu(device)
     if isinstance(data, Tensor):
-        return data if dtype is None or data.dtype is dtype else data.to(dtype)  # type: ignore[attr-defined,no-any-return]
+        return data if dtype is None or data.dtype is dtype else data.to(dtype)
     if isinstance(data, np.ndarray):
         dtypes.of_numpy(data.dtype)
         kind = data.dtype if dtype is None else dtype.numpy
-        return Tensor._from_array(data.astype(kind, copy=False))  # type: ignore[no-any-return]
+        return Tensor._from_array(data.astype(kind, copy=False))
     return make(array_of(data, dtype), None, device, False)
 
 
@@ -158,7 +158,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
             "strides are not currently supported. (You can probably work around this by making a "
             "copy of your array  with array.copy().) "
         )
-    return Tensor._from_array(ndarray)  # type: ignore[no-any-return]
+    return Tensor._from_array(ndarray)
 
 
 def _filled(name: str, array: Any, doc: str) -> Any:
@@ -174,7 +174,7 @@ def _filled(name: str, array: Any, doc: str) -> Any:
             return made
         from clew.publish import write_out
 
-        return write_out(out, made)  # type: ignore[no-any-return]
+        return write_out(out, made)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -192,7 +192,7 @@ def full(
     device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """A tensor filled with one value, whose type it takes by default."""
-    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value  # type: ignore[attr-defined]
+    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     kind = dtype or dtypes.of_python(type(value))
     return make(np.full(sizes((size,)), value, kind.numpy), None, device, requires_grad)
 
@@ -231,7 +231,7 @@ def arange(
     Raises:
         RuntimeError: the step is zero, or leads away from `end`.
     """
-    values = [a.item() if isinstance(a, Tensor) else a for a in args]  # type: ignore[attr-defined]
+    values = [a.item() if isinstance(a, Tensor) else a for a in args]
     start, end, step = 0, None, names.get("step", 1)
     if len(values) == 1:
         end = values[0]
@@ -302,7 +302,7 @@ def scalar_tensor(value: Any, *, dtype: Any = None, device: Any = None) -> Tenso
 
 def _new_method(name: str, function: Any) -> None:
     def method(self: Tensor, *size: Any, dtype: Any = None, **options: Any) -> Tensor:
-        return function(*size, dtype=dtype or self.dtype, **options)  # type: ignore[no-any-return]
+        return function(*size, dtype=dtype or self.dtype, **options)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"`{name.removeprefix('new_')}` in the type of this tensor."

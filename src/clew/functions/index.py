@@ -121,8 +121,8 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Ten
             f"{dtypes.scalar_name(indices._array.dtype)}"
         )
     if dim is None:
-        flat = indices.reshape(-1)  # type: ignore[attr-defined]
-        return _take_along(self.reshape(-1), flat, 0)  # type: ignore[attr-defined]
+        flat = indices.reshape(-1)
+        return _take_along(self.reshape(-1), flat, 0)
     ndim = self._array.ndim
     if indices._array.ndim != ndim:
         raise RuntimeError(
@@ -132,8 +132,8 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Ten
     d = wrap_dim(dim, ndim)
     here, there = list(self._array.shape), list(indices._array.shape)
     shape = np.broadcast_shapes(_without(here, d), _without(there, d))
-    self = self.expand(*shape[:d], here[d], *shape[d:])  # type: ignore[attr-defined]
-    indices = indices.expand(*shape[:d], there[d], *shape[d:])  # type: ignore[attr-defined]
+    self = self.expand(*shape[:d], here[d], *shape[d:])
+    indices = indices.expand(*shape[:d], there[d], *shape[d:])
     return _take_along(self, indices, d)
 
 

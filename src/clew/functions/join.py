@@ -316,11 +316,11 @@ def repeat_interleave(
     if repeats is None:
         return Tensor._from_array(repeated_index(self._array, output_size))
     if dim is None:
-        self, dim = self.flatten(), 0  # type: ignore[attr-defined]
+        self, dim = self.flatten(), 0
     if isinstance(repeats, int):
         return _repeated_evenly(self, repeats, wrap_dim(dim, self._array.ndim), output_size)
     if self._array.ndim == 0:
-        self = self.reshape(1)  # type: ignore[attr-defined]
+        self = self.reshape(1)
     n = self._array.shape[wrap_dim(dim, self._array.ndim)]
     counts = repeats._array
     if counts.ndim > 1:
@@ -384,7 +384,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     grids = []
     for i, x in enumerate(vectors):
         single = (1,) * i + (shape[i],) + (1,) * (len(shape) - i - 1)
-        grids.append(apply(_EXPAND, (x.view(single),), {"size": shape}))  # type: ignore[attr-defined]
+        grids.append(apply(_EXPAND, (x.view(single),), {"size": shape}))
     if flipped:
         grids[:2] = grids[1::-1]
     return tuple(grids)

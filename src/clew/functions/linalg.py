@@ -95,12 +95,12 @@ def _folded(self: Tensor, other: Tensor) -> Any:
         large = _swapped(other)
         small = apply(_T, (self,)) if self._array.ndim == 2 else self
     *batch, inner = large._array.shape
-    rows = large.reshape(prod(batch), inner)  # type: ignore[attr-defined]
+    rows = large.reshape(prod(batch), inner)
     if small._array.ndim == 1:
         return apply(_UNSAFE_VIEW, (apply(_MV, (rows, small)),), {"size": tuple(batch)})
     size = (*batch, small._array.shape[1])
     result = apply(_UNSAFE_VIEW, (apply(_MM, (rows, small)),), {"size": size})
-    return _swapped(result).contiguous() if flipped else result  # type: ignore[attr-defined]
+    return _swapped(result).contiguous() if flipped else result
 
 
 def _swapped(x: Tensor) -> Tensor:
@@ -113,18 +113,18 @@ def _batched(self: Tensor, other: Tensor) -> Any:
     if len(first) == len(second) == 3 and first[0] != second[0]:
         # Expanding an operand that requires grad would cost a large gradient.
         if first[0] == 1 and self.requires_grad:
-            return matmul(self.squeeze(0), other)  # type: ignore[attr-defined]
+            return matmul(self.squeeze(0), other)
         if second[0] == 1 and other.requires_grad:
-            return matmul(self, other.squeeze(0))  # type: ignore[attr-defined]
+            return matmul(self, other.squeeze(0))
     batch = broadcast_shape(first[:-2], second[:-2])
     count = prod(batch)
     n = first[-2] if len(first) > 1 else 1
-    left = _expanded(self, (*batch, n, first[-1])).reshape(count, n, first[-1])  # type: ignore[attr-defined]
+    left = _expanded(self, (*batch, n, first[-1])).reshape(count, n, first[-1])
     if len(second) == 1:
-        column = _expanded(other, (*batch, second[0])).reshape(count, second[0]).unsqueeze(2)  # type: ignore[attr-defined]
+        column = _expanded(other, (*batch, second[0])).reshape(count, second[0]).unsqueeze(2)
         result = apply(_BMM, (left, column)).squeeze(-1)
         return apply(_UNSAFE_VIEW, (result,), {"size": (*batch, n)})
-    right = _expanded(other, (*batch, *second[-2:])).reshape(count, *second[-2:])  # type: ignore[attr-defined]
+    right = _expanded(other, (*batch, *second[-2:])).reshape(count, *second[-2:])
     size = (*batch, *first[-2:-1], second[-1])
     return apply(_UNSAFE_VIEW, (apply(_BMM, (left, right)),), {"size": size})
 
@@ -189,4 +189,4 @@ def outer(self: Tensor, vec2: Tensor) -> Any:
             raise RuntimeError(
                 f"outer: Expected 1-D argument {name}, but got {vector._array.ndim}-D"
             )
-    return self.reshape(self._array.shape[0], 1) * vec2  # type: ignore[attr-defined]
+    return self.reshape(self._array.shape[0], 1) * vec2

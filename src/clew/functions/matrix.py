@@ -41,7 +41,7 @@ def diag(self: Tensor, diagonal: int = 0) -> Any:
 @composite()
 def diagflat(self: Tensor, offset: int = 0) -> Any:
     """The matrix that has the elements of the tensor on its diagonal."""
-    return diag(self.reshape(-1), offset)  # type: ignore[attr-defined]
+    return diag(self.reshape(-1), offset)
 
 
 # -- products
@@ -111,7 +111,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Any:
 
 def _paired_dims(a: Tensor, b: Tensor, dims: Any) -> tuple[list[int], list[int]]:
     if isinstance(dims, Tensor):
-        dims = dims.tolist()  # type: ignore[attr-defined]
+        dims = dims.tolist()
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")

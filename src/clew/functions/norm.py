@@ -78,10 +78,10 @@ def instance_norm(
         )
     batch, channels, *size = input._array.shape
     parameters: list[Any] = [
-        None if p is None else p.repeat(batch)  # type: ignore[attr-defined]
+        None if p is None else p.repeat(batch)
         for p in (weight, bias, running_mean, running_var)
     ]
-    images = input.contiguous().view(1, batch * channels, *size)  # type: ignore[attr-defined]
+    images = input.contiguous().view(1, batch * channels, *size)
     out = batch_norm(images, *parameters, use_input_stats, momentum, eps)
     if use_input_stats:
         for running, moved in zip((running_mean, running_var), parameters[2:]):

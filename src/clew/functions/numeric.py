@@ -49,7 +49,7 @@ def float_power(self: Any, exponent: Any) -> Any:
         isinstance(x, complex) for x in numbers
     )
     wide = dtypes.complex128 if is_complex else dtypes.float64
-    base, power = (x.to(wide) if isinstance(x, Tensor) else x for x in (self, exponent))  # type: ignore[attr-defined]
+    base, power = (x.to(wide) if isinstance(x, Tensor) else x for x in (self, exponent))
     return pow(base, power)
 
 
@@ -81,6 +81,8 @@ def diff(
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     dim = wrap_dim(dim, self._array.ndim)
+    if n == 0:
+        return self.clone()  # type: ignore[attr-defined]
     for other in (prepend, append):
         if other is not None:
             _check_ends(self, other, dim)
@@ -90,9 +92,9 @@ def diff(
     minus = "logical_xor" if self._array.dtype.kind == "b" else "sub"
     for _ in range(min(n, self._array.shape[dim])):
         size = self._array.shape[dim]
-        later, earlier = self.narrow(dim, 1, size - 1), self.narrow(dim, 0, size - 1)  # type: ignore[attr-defined]
+        later, earlier = self.narrow(dim, 1, size - 1), self.narrow(dim, 0, size - 1)
         self = apply(REGISTRY[minus], (later, earlier), REGISTRY[minus].default_attrs)
-    return self if n else self.clone()  # type: ignore[attr-defined]
+    return self if n else self.clone()
 
 
 def _check_ends(self: Tensor, other: Tensor, dim: int) -> None:

@@ -155,7 +155,7 @@ def cov(
         norm = total - correction * (weights * aweights).sum() / total
     else:
         norm = total - correction
-    norm = norm.clamp(min=0) if isinstance(norm, Tensor) else max(norm, 0)  # type: ignore[attr-defined]
+    norm = norm.clamp(min=0) if isinstance(norm, Tensor) else max(norm, 0)
     centred = rows - mean.unsqueeze(1)
     weighted = centred if weights is None else centred * weights
     turned = weighted.t()

@@ -314,7 +314,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     if not isinstance(p, Tensor):
         return apply_inplace(REGISTRY["bernoulli_fill"], self, (), {"p": p, "generator": generator})
     if p._array.shape != self._array.shape:
-        p = p.expand(self._array.shape)  # type: ignore[attr-defined]
+        p = p.expand(self._array.shape)
     return apply_inplace(REGISTRY["bernoulli_each"], self, (p,), {"generator": generator})
 
 

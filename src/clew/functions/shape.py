@@ -23,7 +23,7 @@ def sizes(size: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def _view(self: Tensor, size: tuple[int, ...]) -> Tensor:
-    return apply(REGISTRY["view"], (self,), {"size": size})  # type: ignore[no-any-return]
+    return apply(REGISTRY["view"], (self,), {"size": size})
 
 
 @composite(function=False)
@@ -35,7 +35,7 @@ def view(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
     """
     kind = dtype or (size[0] if size and isinstance(size[0], dtypes.dtype) else None)
     if kind is not None:
-        return Tensor._from_array(self._array.view(kind.numpy))  # type: ignore[no-any-return]
+        return Tensor._from_array(self._array.view(kind.numpy))
     return _view(self, sizes(size))
 
 
@@ -50,10 +50,10 @@ def _reshape(self: Tensor, size: tuple[int, ...]) -> Tensor:
     if self._array.flags.c_contiguous:
         return _view(self, size)
     try:
-        return apply(REGISTRY["reshape_alias"], (self,), {"size": size})  # type: ignore[no-any-return]
+        return apply(REGISTRY["reshape_alias"], (self,), {"size": size})
     except RuntimeError:
         copied = apply(REGISTRY["clone"], (self,), {"memory_format": "contiguous"})
-        return apply(REGISTRY["unsafe_view"], (copied,), {"size": size})  # type: ignore[no-any-return]
+        return apply(REGISTRY["unsafe_view"], (copied,), {"size": size})
 
 
 @composite()
@@ -71,7 +71,7 @@ def reshape_as(self: Tensor, other: Tensor) -> Tensor:
 @composite(function=False)
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
     """`expand` to the shape of `other`."""
-    return apply(  # type: ignore[no-any-return]
+    return apply(
         REGISTRY["expand"], (self,), {"size": other._array.shape}
     )
 
@@ -112,8 +112,8 @@ def unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:
 def squeeze(self: Tensor, dim: Any = None) -> Tensor:
     """Remove dimensions of size one: all, or those named."""
     if dim is None:
-        return apply(REGISTRY["squeeze_all"], (self,))  # type: ignore[no-any-return]
-    return apply(REGISTRY["squeeze_dim"], (self,), {"dim": dim})  # type: ignore[no-any-return]
+        return apply(REGISTRY["squeeze_all"], (self,))
+    return apply(REGISTRY["squeeze_dim"], (self,), {"dim": dim})
 
 
 @composite()
@@ -127,7 +127,7 @@ def movedim(self: Tensor, source: Any, destination: Any) -> Tensor:
         order[t] = f
     rest = iter(d for d in range(ndim) if d not in froms)
     dims = tuple(next(rest) if d is None else d for d in order)
-    return apply(REGISTRY["permute"], (self,), {"dims": dims})  # type: ignore[no-any-return]
+    return apply(REGISTRY["permute"], (self,), {"dims": dims})
 
 
 composite(aliases=("moveaxis",), name="moveaxis")(movedim)
@@ -142,8 +142,8 @@ def adjoint(self: Tensor) -> Tensor:
     """The last two dimensions swapped, conjugated."""
     swapped = apply(REGISTRY["transpose"], (self,), {"dim0": -2, "dim1": -1})
     if self._array.dtype.kind == "c":
-        return apply(REGISTRY["conj"], (swapped,))  # type: ignore[no-any-return]
-    return swapped  # type: ignore[no-any-return]
+        return apply(REGISTRY["conj"], (swapped,))
+    return swapped
 
 
 @composite(function=False)
@@ -151,7 +151,7 @@ def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
     """This tensor if its elements lie in order, else a copy where they do."""
     if self._array.flags.c_contiguous:
         return self
-    return apply(REGISTRY["clone"], (self,), {"memory_format": "contiguous"})  # type: ignore[no-any-return]
+    return apply(REGISTRY["clone"], (self,), {"memory_format": "contiguous"})
 
 
 @composite()
@@ -162,7 +162,7 @@ def as_strided(self: Tensor, size: Any, stride: Any, storage_offset: int | None 
         "size": tuple(size), "stride": tuple(stride),
         "storage_offset": base.offset if storage_offset is None else storage_offset, "base": base,
     }  # fmt: skip
-    return apply(REGISTRY["as_strided"], (self,), attrs)  # type: ignore[no-any-return]
+    return apply(REGISTRY["as_strided"], (self,), attrs)
 
 
 @composite()
@@ -201,4 +201,4 @@ def narrow(self: Tensor, dim: int, start: Any, length: int) -> Tensor:
     if start + length > n:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({n}).")
     attrs = {"dim": dim, "start": start, "end": start + length, "step": 1}
-    return apply(REGISTRY["slice"], (self,), attrs)  # type: ignore[no-any-return]
+    return apply(REGISTRY["slice"], (self,), attrs)

@@ -73,7 +73,7 @@ def nanmean(self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any 
             "nanmean(): expected input to have floating point or complex dtype but got "
             f"{scalar_name(self._array.dtype)}"
         )
-    known = apply(REGISTRY["logical_not"], (self.detach().isnan(),))  # type: ignore[attr-defined]
+    known = apply(REGISTRY["logical_not"], (self.detach().isnan(),))
     counts = known.sum(dim, keepdim)
     attrs = {"dim": dim, "keepdim": keepdim, "dtype": dtype}
     return apply(REGISTRY["nansum"], (self,), attrs).div(counts)

@@ -139,7 +139,7 @@ def __format__(self: Tensor, spec: str) -> str:
 def __iter__(self: Tensor) -> Iterator[Any]:
     if self._array.ndim == 0:
         raise TypeError("iteration over a 0-d tensor")
-    return iter(self.unbind(0))  # type: ignore[attr-defined]
+    return iter(self.unbind(0))
 
 
 @composite(function=False)
@@ -183,13 +183,13 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
                 f"({type(argument).__name__})"
             )
     if dtype is not None and dtype.numpy != self._array.dtype:
-        return apply(_TO_DTYPE, (self,), {"dtype": dtype})  # type: ignore[no-any-return]
-    return self.clone() if copy_ else self  # type: ignore[attr-defined,no-any-return]
+        return apply(_TO_DTYPE, (self,), {"dtype": dtype})
+    return self.clone() if copy_ else self
 
 
 def _cast_method(name: str, dtype: dtypes.dtype) -> None:
     def method(self: Tensor, memory_format: Any = None) -> Tensor:
-        return to(self, dtype)  # type: ignore[no-any-return]
+        return to(self, dtype)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"This tensor as {dtype!r}."
@@ -219,7 +219,7 @@ def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 @composite(function=False)
 def type_as(self: Tensor, other: Tensor) -> Tensor:
     """This tensor in the type of another."""
-    return to(self, other.dtype)  # type: ignore[no-any-return]
+    return to(self, other.dtype)
 
 
 @composite(function=False)

@@ -137,18 +137,30 @@ def _reverse_dims(self: Tensor) -> Any:
     return apply(REGISTRY["permute"], (self,), {"dims": dims})
 
 
-def _swap_last(self: Tensor) -> Any:
-    if self._array.ndim < 2:
-        raise RuntimeError(
-            "tensor.mT is only supported on matrices or batches of matrices. Got "
-            f"{self._array.ndim}-D tensor."
-        )
-    return apply(REGISTRY["transpose"], (self,), {"dim0": -2, "dim1": -1})
+def _swapped(name: str, conjugate: bool, only_matrices: bool) -> Any:
+    """A getter that swaps the last two dimensions; of a number, the number."""
+
+    def getter(self: Tensor) -> Any:
+        ndim = self._array.ndim
+        if ndim == 1 or (only_matrices and ndim > 2):
+            batches = "matrices or batches of matrices"
+            accepted = "matrices (2-D tensors)" if only_matrices else batches
+            hint = " For batches of matrices, consider using tensor.mH" if ndim > 2 else ""
+            raise RuntimeError(
+                f"tensor.{name} is only supported on {accepted}. Got {ndim}-D tensor.{hint}"
+            )
+        swapped = apply(REGISTRY["transpose"], (self,), {"dim0": -2, "dim1": -1}) if ndim else self
+        if conjugate and self._array.dtype.kind == "c":
+            return apply(REGISTRY["conj"], (swapped,))
+        return swapped
+
+    return getter
 
 
 _property("T", _reverse_dims, "All dimensions in reverse order.")
-_property("mT", _swap_last, "The last two dimensions swapped.")
-_property("H", lambda self: self.adjoint(), "The conjugate transpose of a matrix.")
+_property("mT", _swapped("mT", False, False), "The last two dimensions swapped.")
+_property("mH", _swapped("mH", True, False), "The last two dimensions swapped, conjugated.")
+_property("H", _swapped("H", True, True), "The conjugate transpose of a matrix.")
 _property("itemsize", lambda self: self._array.itemsize, "Bytes of one element.")
 _property("nbytes", lambda self: self._array.nbytes, "Bytes of all elements.")
 _property("is_cuda", lambda self: False, "False: the tensor is on the CPU.")

@@ -9,6 +9,7 @@ from clew.ops import choose as choose
 from clew.ops import compare as compare
 from clew.ops import conv as conv
 from clew.ops import cumulative as cumulative
+from clew.ops import decompose as decompose
 from clew.ops import elementwise as elementwise
 from clew.ops import embed as embed
 from clew.ops import embedding as embedding
@@ -19,6 +20,7 @@ from clew.ops import join as join
 from clew.ops import linalg as linalg
 from clew.ops import loss as loss
 from clew.ops import margin_loss as margin_loss
+from clew.ops import matrices as matrices
 from clew.ops import matrix as matrix
 from clew.ops import norm as norm
 from clew.ops import norms as norms
@@ -27,6 +29,7 @@ from clew.ops import order as order
 from clew.ops import pad as pad
 from clew.ops import piecewise as piecewise
 from clew.ops import pool as pool
+from clew.ops import pseudo as pseudo
 from clew.ops import random as random
 from clew.ops import recurrent as recurrent
 from clew.ops import reduce as reduce
@@ -35,6 +38,7 @@ from clew.ops import scatter as scatter
 from clew.ops import search as search
 from clew.ops import slices as slices
 from clew.ops import softmax as softmax
+from clew.ops import solve as solve
 from clew.ops import statistics as statistics
 from clew.ops import unary as unary
 from clew.ops import view as view

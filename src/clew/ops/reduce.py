@@ -333,7 +333,7 @@ def _(F: Any, grad: Any, self: Any, *, dim: int) -> Any:
 def one_slice(x: Any, *, index: int, dim: int, value: Any) -> Any:
     """A copy of `self` with one slice along `dim` set to a constant; serves rules only."""
     out = x.copy()
-    where = [slice(None)] * x.ndim
+    where: list[Any] = [slice(None)] * x.ndim
     where[dim] = index  # type: ignore[call-overload]
     out[tuple(where)] = value
     return out

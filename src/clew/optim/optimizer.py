@@ -410,9 +410,9 @@ def count_step(state: dict[str, Any]) -> float:
 
 def zeros_for(parameter: Tensor) -> Tensor:
     """State of a parameter's shape and type."""
-    return Tensor._from_array(np.zeros_like(parameter._array))  # type: ignore[no-any-return]
+    return Tensor._from_array(np.zeros_like(parameter._array))
 
 
 def zero_count() -> Tensor:
     """A step count."""
-    return Tensor._from_array(np.zeros((), np.float32))  # type: ignore[no-any-return]
+    return Tensor._from_array(np.zeros((), np.float32))

@@ -13,7 +13,7 @@ def typename(value: Any) -> str:
     Builtins go without their module.
     """
     if isinstance(value, Tensor):
-        return str(value.type())  # type: ignore[attr-defined]
+        return str(value.type())
     named = value if hasattr(value, "__qualname__") else type(value)
     module = named.__module__ or ""
     return named.__qualname__ if module in ("", "builtins") else f"{module}.{named.__qualname__}"

@@ -288,7 +288,7 @@ class ModuleState(ModuleTree):
                 return None
         else:
             if target.shape == () and value.shape == (1,):
-                value = value[0]  # type: ignore[index]
+                value = value[0]
             if value.shape != target.shape:
                 return (
                     f"size mismatch for {key}: copying a param with shape {value.shape} from "
@@ -299,11 +299,11 @@ class ModuleState(ModuleTree):
                 if assign:
                     setattr(self, name, _as_kind_of(target, value))
                 else:
-                    target.copy_(value)  # type: ignore[attr-defined]
+                    target.copy_(value)
         except Exception as error:
             return (
                 f'While copying the parameter named "{key}", whose dimensions in the model are '
-                f"{target.size()} and whose dimensions in the checkpoint are "  # type: ignore[attr-defined]
+                f"{target.size()} and whose dimensions in the checkpoint are "
                 f"{value.size()}, an exception occurred : {error.args}."
             )
         return None

@@ -219,7 +219,7 @@ class ModuleTree:
                 parameter.grad.detach_()
             else:
                 parameter.grad.requires_grad_(False)
-            parameter.grad.zero_()  # type: ignore[attr-defined]
+            parameter.grad.zero_()
 
 
 def _attribute(module: Any, name: str) -> Any:
