@@ -25,11 +25,15 @@ def batch_norm(
     batch's, and the running ones, where given, move towards them in place.
 
     Raises:
-        ValueError: there is only one value per channel in training.
+        ValueError: there is only one value per channel in training, or `eps` is not positive
+            (not negative, outside training).
         RuntimeError: shapes or types do not fit, or statistics are missing.
     """
     if training:
         _check_count(input.size())
+    if eps < 0 or (training and eps == 0):
+        need = "positive during training" if training else "non-negative"
+        raise ValueError(f"batch_norm eps must be {need}, but got {eps}")
     return published.batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps
     )
