@@ -248,7 +248,7 @@ class OpNode(Node):
                 continue
             if self.saved.__class__ is Freed:
                 self.saved.raise_for(self)
-            value = self.saved[position]
+            value: Any = self.saved[position]
             return value if raw or value.__class__ not in _TENSOR_LIKE else value.unpack(self)
         if not raw and name in self.attrs:
             return self.attrs[name]

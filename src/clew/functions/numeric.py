@@ -82,7 +82,7 @@ def diff(
         raise RuntimeError(f"order must be non-negative but got {n}")
     dim = wrap_dim(dim, self._array.ndim)
     if n == 0:
-        return self.clone()  # type: ignore[attr-defined]
+        return self.clone()
     for other in (prepend, append):
         if other is not None:
             _check_ends(self, other, dim)

@@ -145,7 +145,7 @@ def __iter__(self: Tensor) -> Iterator[Any]:
 @composite(function=False)
 def __contains__(self: Tensor, element: Any) -> bool:
     if isinstance(element, (Tensor, bool, int, float, complex)):
-        return bool((self == element)._array.any())
+        return bool(self.eq(element)._array.any())
     raise RuntimeError(
         f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
     )

@@ -306,8 +306,8 @@ def products_of_others(x: Any, *, dim: int) -> Any:
     """For each element the product of the others along `dim`, without dividing (zeros are fine)."""
     before, after = np.ones_like(x), np.ones_like(x)
     n = x.shape[dim]
-    ahead = [slice(None)] * x.ndim
-    behind = [slice(None)] * x.ndim
+    ahead: list[Any] = [slice(None)] * x.ndim
+    behind: list[Any] = [slice(None)] * x.ndim
     for i in range(1, n):
         ahead[dim], behind[dim] = i, i - 1
         before[tuple(ahead)] = before[tuple(behind)] * x[tuple(behind)]
@@ -334,6 +334,6 @@ def one_slice(x: Any, *, index: int, dim: int, value: Any) -> Any:
     """A copy of `self` with one slice along `dim` set to a constant; serves rules only."""
     out = x.copy()
     where: list[Any] = [slice(None)] * x.ndim
-    where[dim] = index  # type: ignore[call-overload]
+    where[dim] = index
     out[tuple(where)] = value
     return out
