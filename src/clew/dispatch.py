@@ -86,7 +86,7 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
         _mark_inference(op, inputs, out)
     if observers:
         for observer in observers:
-            observer.on_op(op, tuple(inputs), (out,), node)
+            observer.on_op(op, tuple(inputs), (out,), node, attrs)
     return out
 
 
@@ -129,7 +129,7 @@ def _many(
                 out._cut = _cut_by(op) if mask else cut
     if observers:
         for observer in observers:
-            observer.on_op(op, tuple(inputs), tuple(o for o in outs if o is not None), node)
+            observer.on_op(op, tuple(inputs), tuple(outs), node, attrs)
     return tuple(outs)
 
 
@@ -171,6 +171,9 @@ def apply_inplace(
             if isinstance(x, Tensor) and x._counter is target._counter:
                 storage.refuse_overlap(array, x._array, same=True)
         arrays = op.promotion(arrays)
+    if observers:
+        for observer in observers:
+            observer.before_inplace(op, target, tuple(inputs), attrs)
     plan = plan_for(op, mask, len(operands)) if records and op.rules else None
     if plan is not None and plan.saves_first_input:
         # The rule wants the value from before the write, with its history.
@@ -353,7 +356,7 @@ def _operand(op: Op, x: Any, index: int) -> Any:
         return x
     if isinstance(x, (Number, np.generic)) and not op.tensors_only:
         x = x.item() if isinstance(x, np.generic) else x
-        return x if isinstance(x, (bool, int, float, complex)) else float(x)  # type: ignore[arg-type]
+        return x if isinstance(x, (bool, int, float, complex)) else float(x)
     name = "input" if name == "self" else name
     raise OperandError(
         f"{op.label}(): argument '{name}' (position {index + 1}) must be Tensor, not "

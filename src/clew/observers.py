@@ -12,8 +12,19 @@ from typing import Any
 class Observer:
     """What dispatch and the engine report; override what you want to hear of."""
 
-    def on_op(self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], node: Any) -> None:
-        """An op ran; `node` is what it recorded, or None."""
+    def on_op(
+        self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], node: Any,
+        attrs: dict[str, Any],
+    ) -> None:  # fmt: skip
+        """An op ran; `node` is what it recorded, or None.
+
+        An output is None if it was not asked for.  For a custom Function, `op` is its class.
+        """
+
+    def before_inplace(
+        self, op: Any, target: Any, inputs: tuple[Any, ...], attrs: dict[str, Any]
+    ) -> None:
+        """An op is about to write into `target`."""
 
     def on_inplace(self, op: Any, target: Any, node: Any) -> None:
         """An op wrote into `target`; `node` is what it recorded, or None."""

@@ -289,7 +289,7 @@ class Function(metaclass=_FunctionMeta):
         ctx.to_save = ctx.dirty_tensors = ctx.non_differentiable = ()
         for observer in observers:
             outs = tuple(w for w in wrapped if isinstance(w, Tensor))
-            observer.on_op(cls, tuple(args), outs, ctx if records else None)
+            observer.on_op(cls, tuple(args), outs, ctx if records else None, kwargs)
         return wrapped if isinstance(output, tuple) else wrapped[0]
 
 

@@ -88,12 +88,13 @@ class Ledger(Observer):
 
     # -- what happens
 
-    def on_op(self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], node: Any) -> None:
-        for tensor in inputs:
+    def on_op(
+        self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], node: Any,
+        attrs: dict[str, Any],
+    ) -> None:  # fmt: skip
+        for tensor in (*inputs, *outputs):
             if isinstance(tensor, Tensor):
                 self._see(tensor)
-        for tensor in outputs:
-            self._see(tensor)
         self._see_node(node)
         self._mark_peak()
 

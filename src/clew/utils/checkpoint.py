@@ -356,14 +356,17 @@ class _Trace(Observer, AbstractContextManager[None]):
     def __exit__(self, *exception: Any) -> None:
         observers.remove(self)
 
-    def on_op(self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], node: Any) -> None:
+    def on_op(
+        self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], node: Any,
+        attrs: dict[str, Any],
+    ) -> None:  # fmt: skip
         self._note(getattr(op, "name", None) or op.__name__, outputs)
 
     def on_inplace(self, op: Any, target: Any, node: Any) -> None:
         self._note(op.name + "_", (target,))
 
     def _note(self, name: str, outputs: tuple[Any, ...]) -> None:
-        results = ", ".join(f"{o.dtype}{list(o.shape)}" for o in outputs)
+        results = ", ".join(f"{o.dtype}{list(o.shape)}" for o in outputs if o is not None)
         self.lines.append(f"{name} -> {results}   at {resolve(here()) or 'an unknown line'}")
 
 
