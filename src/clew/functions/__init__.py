@@ -5,6 +5,7 @@ Importing this package publishes them (see ``publish.py``).
 
 from clew.functions import activation as activation
 from clew.functions import arithmetic as arithmetic
+from clew.functions import bilinear as bilinear
 from clew.functions import conv as conv
 from clew.functions import create as create
 from clew.functions import decompose as decompose
@@ -12,6 +13,7 @@ from clew.functions import distance as distance
 from clew.functions import dropout as dropout
 from clew.functions import einsum as einsum
 from clew.functions import foreign as foreign
+from clew.functions import embedding_bag as embedding_bag
 from clew.functions import index as index
 from clew.functions import indexing as indexing
 from clew.functions import join as join

@@ -5,6 +5,7 @@ Importing this package fills the registry.
 
 from clew.ops import activation as activation
 from clew.ops import attention as attention
+from clew.ops import bilinear as bilinear
 from clew.ops import choose as choose
 from clew.ops import compare as compare
 from clew.ops import conv as conv
@@ -13,6 +14,7 @@ from clew.ops import decompose as decompose
 from clew.ops import elementwise as elementwise
 from clew.ops import embed as embed
 from clew.ops import embedding as embedding
+from clew.ops import embedding_bag as embedding_bag
 from clew.ops import gamma as gamma
 from clew.ops import im2col as im2col
 from clew.ops import index as index

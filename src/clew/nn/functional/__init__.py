@@ -14,6 +14,9 @@ from clew.functions.activation import (
     selu_,
     threshold_,
 )
+from clew.functions.bilinear import (
+    bilinear,
+)
 from clew.functions.conv import (
     conv1d,
     conv2d,
@@ -81,6 +84,9 @@ from clew.nn.functional.embedding import (
     embedding,
     one_hot,
 )
+from clew.nn.functional.embedding_bag import (
+    embedding_bag,
+)
 from clew.nn.functional.loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -113,6 +119,7 @@ from clew.nn.functional.norm import (
     group_norm,
     instance_norm,
     layer_norm,
+    local_response_norm,
     rms_norm,
 )
 from clew.nn.functional.pad import (

@@ -7,6 +7,8 @@ from math import prod
 
 from clew.functions import norm as published
 from clew.functions.calls import Tensor, require_tensors
+from clew.nn.functional.pad import pad
+from clew.nn.functional.pool import avg_pool2d, avg_pool3d
 
 
 def batch_norm(
@@ -123,3 +125,33 @@ def group_norm(
         )
     _check_count([input.size(0) * input.size(1) // num_groups, num_groups, *input.size()[2:]])
     return published.group_norm(input, num_groups, weight, bias, eps)
+
+
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """``input / (k + alpha * mean(input**2))**beta``, the mean over `size` channels around each.
+
+    Source: Krizhevsky et al. 2012.
+
+    Raises:
+        ValueError: the input has fewer than three dimensions.
+    """
+    if input.dim() < 3:
+        raise ValueError(
+            "Expected 3D or higher dimensionality                          input (got "
+            f"{input.dim()} dimensions)"
+        )
+    if input.numel() == 0:
+        return input
+    squares = input.mul(input)
+    margin = (size // 2, (size - 1) // 2)
+    if input.dim() == 3:
+        padded = pad(squares.unsqueeze(1), (0, 0, *margin))
+        means = avg_pool2d(padded, (size, 1), stride=1).squeeze(1)
+    else:
+        shape = input.size()
+        rows = squares.view(shape[0], 1, shape[1], shape[2], -1)
+        padded = pad(rows, (0, 0, 0, 0, *margin))
+        means = avg_pool3d(padded, (size, 1, 1), stride=1).squeeze(1).view(shape)
+    return input / means.mul(alpha).add(k).pow(beta)
