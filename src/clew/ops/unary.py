@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from clew.op import op
-from clew.ops.rules import conj
+from clew.ops.rules import conj, is_complex
 
 
 def _function(name: str, forward: Any, rule: Any, **options: Any) -> Any:
@@ -101,11 +101,20 @@ op(
 )  # fmt: skip
 
 
-@op("sgn(self)", jvp="elementwise", inplace=True, domain="nonzero",
-    self=lambda F, grad: F.mul(grad, 0))  # fmt: skip
+@op("sgn(self)", jvp="elementwise", inplace=True, domain="nonzero")
 def sgn(x: Any) -> Any:
     """The sign; for a complex number the number divided by its absolute value."""
     return np.sign(x) if x.dtype.kind == "c" else _sign(x)
+
+
+@sgn.grad("self")
+def _(F: Any, grad: Any, self: Any, result: Any) -> Any:
+    if not is_complex(self):
+        return F.mul(grad, 0)
+    # Only what is across the direction of the number turns it.
+    size = F.abs(self)
+    along = F.real(grad * F.conj(result)) * result
+    return F.where(F.eq(size, 0), 0, (grad - along) / size)
 
 
 def _sign(x: Any) -> Any:
