@@ -111,7 +111,7 @@ def matches(shown: str, printed: str) -> bool:
 
 
 def run_block(block: Block, name: str, namespace: dict[str, Any]) -> str:
-    """What a block prints; `name` is the file name that its lines are known by."""
+    """What a block prints; `name`, as ``page.md[3]``, is the file that its lines are known by."""
     source = block.text + "\n"
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     output = io.StringIO()
@@ -126,7 +126,8 @@ def run_block(block: Block, name: str, namespace: dict[str, Any]) -> str:
             exec(compile(source, name, "exec"), namespace)
         except Exception as error:
             output.write(_wrapped("".join(traceback.format_exception_only(error))))
-    return output.getvalue().replace(name, SHOWN_NAME)
+    page = re.escape(name.rpartition("[")[0])
+    return re.sub(rf"{page}\[\d+\]", SHOWN_NAME, output.getvalue())
 
 
 def _wrapped(text: str) -> str:
@@ -150,8 +151,33 @@ def check_quote(block: Block, path: str) -> str | None:
     return None
 
 
+def quote_anew(block: Block, path: str) -> str | None:
+    """What stands in the file from the first to the last line of a quotation; None if neither."""
+    source = (ROOT / path).read_text(encoding="utf-8").splitlines()
+    if source.count(block.lines[0]) != 1:
+        return None
+    start = source.index(block.lines[0])
+    if block.lines[-1] not in source[start:]:
+        return None
+    return "\n".join(source[start : source.index(block.lines[-1], start) + 1])
+
+
+def update_quotes(path: Path) -> None:
+    """Make the page's quotations right where their first and last lines still stand."""
+    page = path.read_text(encoding="utf-8")
+    anew = [
+        (block, text)
+        for block, file in quotes_of(page)
+        if check_quote(block, file) and (text := quote_anew(block, file))
+    ]
+    if anew:
+        path.write_text(_corrected(page, anew), encoding="utf-8")
+
+
 def check(path: Path, *, update: bool = False) -> list[str]:
-    """What is wrong with a page; with `update` its shown outputs are made right first."""
+    """What is wrong with a page; with `update` what it shows and quotes is made right first."""
+    if update:
+        update_quotes(path)
     page = path.read_text(encoding="utf-8")
     wrong = [
         f"{path}:{block.number}: {problem}"

@@ -80,3 +80,10 @@ def test_every_error_class_is_on_its_page():
     raised = {c.__name__ for c in classes() if not c.__subclasses__()}
     shown = set(re.findall(r"^clew\.errors\.(\w+): ", page, flags=re.M))
     assert raised == shown
+
+
+def test_clew_from_scratch_is_short():
+    page = (ROOT / "docs" / "clew-from-scratch.md").read_text(encoding="utf-8")
+    core = page[: page.index("## Against clew")]
+    lines = [line for block, _ in runner.programs_of(core) for line in block.lines if line.strip()]
+    assert 120 < len(lines) < 170

@@ -130,3 +130,13 @@ def test_quotes_must_stand_in_their_file(tmp_path):
     assert "does not stand in src/clew/op.py" in problem
     path = page(tmp_path, "'''python src/clew/op.py\n" + "x\n" * 41 + "'''\n")
     assert "over 40" in runner.check(path)[0]
+
+
+def test_quotes_are_made_right_between_their_first_and_last_lines(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "ROOT", tmp_path)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.py").write_text("def f():\n    x = 2\n    return x\n")
+    path = page(tmp_path, "'''python src/a.py\ndef f():\n    x = 1\n    return x\n'''\n")
+    assert len(runner.check(path)) == 1
+    assert runner.check(path, update=True) == []
+    assert "    x = 2\n" in path.read_text()
