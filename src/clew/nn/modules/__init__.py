@@ -31,6 +31,9 @@ from clew.nn.modules.activation import (
     Tanhshrink,
     Threshold,
 )
+from clew.nn.modules.adaptive import (
+    AdaptiveLogSoftmaxWithLoss,
+)
 from clew.nn.modules.batchnorm import (
     BatchNorm1d,
     BatchNorm2d,
@@ -206,6 +209,7 @@ __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AdaptiveLogSoftmaxWithLoss",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",

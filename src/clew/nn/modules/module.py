@@ -256,7 +256,7 @@ class Module(ModuleCasts, ModuleState, ModuleHooks):
                 "torch.Tensor or None expected)"
             )
         if isinstance(value, Buffer):
-            persistent = value.persistent  # type: ignore[attr-defined]
+            persistent = value.persistent
         else:
             persistent = name not in self._non_persistent_buffers_set
         self.register_buffer(name, value, persistent)
