@@ -50,6 +50,7 @@ LAYERS = [
     ("BatchNorm1d(4, momentum=None, affine=False)", (3, 4, 2)),
     ("BatchNorm2d(3, track_running_stats=False)", (2, 3, 2, 2)),
     ("BatchNorm3d(2, bias=False)", (2, 2, 2, 1, 2)),
+    ("SyncBatchNorm(3)", (2, 3, 2)),
     ("LayerNorm((3, 4))", (2, 3, 4)),
     ("LayerNorm(4, bias=False)", (2, 4)),
     ("GroupNorm(2, 4)", (2, 4, 3)),
@@ -241,3 +242,21 @@ def test_shared_layers_add_their_gradients():
         return layer.weight.grad, layer.bias.grad
 
     assert_same(run)
+
+
+def test_sync_batch_norm():
+    def run(m):
+        net = m.nn.Sequential(m.nn.BatchNorm1d(2), m.nn.Sequential(m.nn.BatchNorm2d(3)))
+        made = m.nn.SyncBatchNorm.convert_sync_batchnorm(net)
+        return repr(made), made[1][0](m.arange(12.0).view(2, 3, 2))
+
+    assert_same(run)
+    for x in ("m.ones(2)", "m.ones(2, 0)"):
+        assert_same(lambda m, x=x: m.nn.SyncBatchNorm(2)(eval(x, {"m": m})))
+
+
+def test_deprecated_names():
+    from clew import nn
+
+    with pytest.warns(FutureWarning, match="`NLLLoss2d` has been deprecated"):
+        nn.NLLLoss2d()

@@ -268,6 +268,15 @@ def test_zero_grad(set_to_none):
     assert_same(run)
 
 
+def test_a_replica_has_no_parameters_of_its_own():
+    n = net(clew)
+    replica = n._replicate_for_data_parallel()
+    assert not replica._parameters and replica._modules == n._modules
+    assert n.scale.requires_grad
+    with pytest.warns(UserWarning, match="has no effect"):
+        replica.zero_grad()
+
+
 def test_copies_are_deep_and_equal():
     n = net(clew)
     n(clew.ones(2, 3)).sum().backward()

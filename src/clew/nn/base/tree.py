@@ -5,6 +5,7 @@ May import the core of clew and `clew.nn.parameter`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
@@ -209,6 +210,15 @@ class ModuleTree:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients of the parameters: drop them, or fill them with zeros."""
+        if getattr(self, "_is_replica", False):
+            warnings.warn(
+                "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. "
+                "The parameters are copied (in a differentiable manner) from the original module. "
+                "This means they are not leaf nodes in autograd and so don't accumulate "
+                "gradients. If you need gradients in your forward method, consider using "
+                "autograd.grad instead.",
+                stacklevel=2,
+            )
         for parameter in self.parameters():
             if parameter.grad is None:
                 continue

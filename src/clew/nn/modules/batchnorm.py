@@ -5,6 +5,7 @@ May import the core of clew, `clew.nn.functional`, `clew.nn.init`, `clew.nn.para
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import clew
@@ -14,7 +15,7 @@ from clew.nn.modules.module import Module
 from clew.nn.parameter import Parameter
 from clew.tensor import Tensor
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"]
 
 
 class _NormBase(Module):
@@ -147,3 +148,66 @@ class BatchNorm3d(_BatchNorm):
     def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim != 5:
             raise ValueError(f"expected 5D input (got {input.ndim}D input)")
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation of (N, C, *); on GPUs in PyTorch, over the batches of all processes.
+
+    Here it is batch normalisation within one process, as in PyTorch without a process group.
+
+    Args:
+        num_features, eps, momentum, affine, track_running_stats: as in `BatchNorm1d`.
+        process_group: kept, and without effect.
+        device, dtype, bias: as in `BatchNorm1d`.
+
+    Raises:
+        ValueError: the input has fewer than two dimensions, or no channels.
+    """
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
+        affine: bool = True, track_running_stats: bool = True, process_group: Any = None,
+        device: Any = None, dtype: Any = None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
+        self.process_group = process_group
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.ndim < 2:
+            raise ValueError(f"expected at least 2D input (got {input.ndim}D input)")
+        if input.shape[1] == 0:
+            raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+        if _several_processes():
+            raise ValueError("SyncBatchNorm expected input tensor to be on GPU or XPU")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:
+        """The module with its batch norms, at any depth, replaced by ones of this class."""
+        converted = module
+        if isinstance(module, _BatchNorm):
+            converted = SyncBatchNorm(
+                module.num_features, module.eps, module.momentum, module.affine,
+                module.track_running_stats, process_group, bias=module.bias is not None,
+            )  # fmt: skip
+            if module.affine:
+                converted.weight = module.weight
+                converted.bias = module.bias
+            converted.running_mean = module.running_mean
+            converted.running_var = module.running_var
+            converted.num_batches_tracked = module.num_batches_tracked
+            converted.training = module.training
+        for name, child in module.named_children():
+            converted.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return converted
+
+
+def _several_processes() -> bool:
+    """Whether this is one of several processes; asked without importing what would tell."""
+    distributed = sys.modules.get("clew.distributed")
+    return bool(
+        distributed is not None
+        and distributed.is_initialized()
+        and distributed.get_world_size() > 1
+    )

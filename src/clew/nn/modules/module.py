@@ -297,6 +297,19 @@ class Module(ModuleCasts, ModuleState, ModuleHooks):
             return f"{self._get_name()}()"
         return f"{self._get_name()}(\n  " + "\n  ".join([*own, *below]) + "\n)"
 
+    def _replicate_for_data_parallel(self) -> Any:
+        """A shallow copy without parameters, to be given those of a replica.
+
+        `zero_grad` warns on it: what it holds are no leaves.
+        """
+        replica = object.__new__(type(self))
+        replica.__dict__ = self.__dict__.copy()
+        replica._parameters = {}
+        replica._buffers = self._buffers.copy()
+        replica._modules = self._modules.copy()
+        replica._is_replica = True
+        return replica
+
     # -- what clew does otherwise
 
     def compile(self, *args: Any, **kwargs: Any) -> NoReturn:
