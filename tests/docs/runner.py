@@ -62,14 +62,17 @@ def blocks_of(page: str) -> list[Block]:
     """The fenced blocks of a page."""
     found: list[Block] = []
     inside: Block | None = None
+    fence = ""
     for number, line in enumerate(page.splitlines(), start=1):
         if inside is not None:
-            if line.rstrip() == "```":
+            if line.rstrip() == fence:
                 inside = None
             else:
                 inside.lines.append(line)
         elif line.startswith("```"):
-            inside = Block(line[3:].split(), [], number + 1)
+            words = line.lstrip("`")
+            fence = line[: len(line) - len(words)]
+            inside = Block(words.split(), [], number + 1)
             found.append(inside)
     return found
 

@@ -121,6 +121,12 @@ def test_no_run(tmp_path):
     assert runner.check(path) == []
 
 
+def test_blocks_within_a_longer_fence_are_shown_only(tmp_path):
+    text = "''''markdown\n'''python\n1 / 0\n'''\n''''\n'''python\nprint(1)\n'''\n"
+    (problem,) = runner.check(page(tmp_path, text))
+    assert "the program prints\n    1" in problem
+
+
 def test_quotes_must_stand_in_their_file(tmp_path):
     quote = "REGISTRY: dict[str, Op] = {}"
     path = page(tmp_path, f"'''python src/clew/op.py\n{quote}\n'''\n")
