@@ -122,8 +122,10 @@ def test_no_run(tmp_path):
 
 
 def test_blocks_within_a_longer_fence_are_shown_only(tmp_path):
-    text = "''''markdown\n'''python\n1 / 0\n'''\n''''\n'''python\nprint(1)\n'''\n"
-    (problem,) = runner.check(page(tmp_path, text))
+    path = tmp_path / "page.md"
+    shown = "````markdown\n```python\n1 / 0\n```\n````\n"
+    path.write_text(shown + "```python\nprint(1)\n```\n")
+    (problem,) = runner.check(path)
     assert "the program prints\n    1" in problem
 
 
