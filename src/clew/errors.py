@@ -175,12 +175,11 @@ class NonScalarBackwardError(AutogradError, RuntimeError):
 
     anchor = "non-scalar-backward"
 
-    def __init__(self, tensor: Any) -> None:
-        array = tensor._array
-        if array.size == 1:
+    def __init__(self, end: Any, shape: tuple[int, ...], dtype: Any) -> None:
+        if all(n == 1 for n in shape):
             clause = (
                 "grad can be implicitly created only for real scalar outputs but got "
-                f"{of_numpy(array.dtype)!r}"
+                f"{of_numpy(dtype)!r}"
             )
             cure = "take a real number of it (y.abs() or y.real)"
         else:
@@ -188,7 +187,7 @@ class NonScalarBackwardError(AutogradError, RuntimeError):
             cure = "reduce it first (y.mean() or y.sum())"
         super().__init__(
             clause,
-            ("tensor", describe(tensor)),
+            ("tensor", describe_end(end)),
             ("backward", at(here())),
             ("cure", f"{cure}, or pass its gradient: y.backward(torch.ones_like(y))"),
         )

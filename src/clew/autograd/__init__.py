@@ -24,16 +24,10 @@ from clew.autograd.modes import (
     state,
 )
 from clew.autograd.node import GradientEdge
+from clew.autograd.saved import hook_stack
+from clew.autograd.seeds import as_tuple, batches_of, gradients_of, is_single
 from clew.dispatch import TENSORS
-from clew.dtypes import of_numpy
-from clew.errors import (
-    GradientMismatchError,
-    NoGradientPathError,
-    NonScalarBackwardError,
-    UnusedInputError,
-    describe,
-    describe_end,
-)
+from clew.errors import NoGradientPathError, UnusedInputError
 from clew.tensor import Tensor
 
 Tensors = Tensor | Sequence[Tensor]
@@ -101,14 +95,14 @@ def backward(
         grad_tensors = grad_variables
     edges = None
     if inputs is not None:
-        given = (inputs,) if _is_single(inputs) else tuple(inputs)
+        given = (inputs,) if is_single(inputs) else tuple(inputs)
         if not given:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
         edges = [_input_edge(x, i, accumulate=True) for i, x in enumerate(given)]
     if create_graph:
         _warn_reference_cycle()
-    roots = _as_tuple(tensors)
-    gradients = _gradients(roots, grad_tensors)
+    roots = as_tuple(tensors)
+    gradients = gradients_of(roots, grad_tensors)
     keep = create_graph if retain_graph is None else retain_graph
     _run(roots, gradients, keep, create_graph, accumulate=True, edges=edges)
 
@@ -123,22 +117,22 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Tensor | None, ...]:
+) -> Any:
     """The gradients of `outputs` with respect to `inputs`, without touching any ``grad``.
 
     Args:
         outputs: what to differentiate.
-        inputs: with respect to what: tensors, or graph edges.
+        inputs: with respect to what: tensors or graph edges, one, a sequence or a dict of them.
         grad_outputs: the gradient of each output; None for one element means one.
         retain_graph: keep the saved values. Default: the value of `create_graph`.
         create_graph: record the computation, for higher derivatives.
         only_inputs: always true; the argument is PyTorch's and deprecated.
         allow_unused: give None for an input that the outputs do not depend on.
         is_grads_batched: `grad_outputs` has a leading batch dimension; run once for each entry.
-        materialize_grads: give zeros instead of None.
+        materialize_grads: give zeros instead of None (requiring grad under `create_graph`).
 
     Returns:
-        One gradient for each input.
+        One gradient for each input: a tuple, or for a dict a dict of the same keys.
 
     Raises:
         RuntimeError: as `backward`, and for an unused input without `allow_unused`.
@@ -157,24 +151,22 @@ def grad(
             FutureWarning,
             stacklevel=2,
         )
-    roots = _as_tuple(outputs)
-    wanted = (inputs,) if _is_single(inputs) else tuple(inputs)
+    roots = as_tuple(outputs)
+    wanted = as_tuple(inputs.values() if type(inputs) is dict else inputs)
     if not wanted:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
-    if materialize_grads and any(not isinstance(x, Tensor) for x in wanted):
-        raise RuntimeError(
-            "materialize_grads cannot be used when the given input is a GradientEdge"
-        )
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
-        return _batched(roots, wanted, grad_outputs, keep, create_graph, allow_unused)
-    gradients = _gradients(roots, grad_outputs)
-    edges = [_input_edge(x, i, accumulate=False) for i, x in enumerate(wanted)]
-    found = _run(roots, gradients, keep, create_graph, accumulate=False, edges=edges)
-    return tuple(
-        _or_unused(g, x, i, allow_unused, materialize_grads)
-        for i, (g, x) in enumerate(zip(found, wanted))
-    )
+        found = _batched(roots, wanted, grad_outputs, keep, create_graph, allow_unused)
+    else:
+        gradients = gradients_of(roots, grad_outputs)
+        edges = [_input_edge(x, i, accumulate=False) for i, x in enumerate(wanted)]
+        found = _run(roots, gradients, keep, create_graph, accumulate=False, edges=edges)
+    if materialize_grads:
+        found = [_or_zeros(g, x, create_graph) for g, x in zip(found, wanted)]
+    elif not allow_unused:
+        _refuse_unused(found, wanted)
+    return dict(zip(inputs, found)) if type(inputs) is dict else tuple(found)
 
 
 def _batched(
@@ -184,34 +176,38 @@ def _batched(
     keep: bool,
     create_graph: bool,
     allow_unused: bool,
-) -> tuple[Any, ...]:
+) -> list[Any]:
     """`grad` for each entry of a leading batch dimension, stacked."""
-    batch = _as_tuple(grad_outputs)
-    count = next(g.shape[0] for g in batch if g is not None)
+    batches = batches_of(roots, grad_outputs)
+    count = batches[0]._array.shape[0]
     rows = []
     for i in range(count):
-        row = tuple(None if g is None else g[i] for g in batch)
-        last = i == count - 1
-        rows.append(
-            grad(roots, wanted, row, keep or not last, create_graph, allow_unused=allow_unused)
-        )
-    return tuple(None if parts[0] is None else TENSORS.stack(parts) for parts in zip(*rows))
+        row = tuple(TENSORS.select(batch, 0, i) for batch in batches)
+        keep_this = keep or i < count - 1
+        rows.append(grad(roots, wanted, row, keep_this, create_graph, allow_unused=allow_unused))
+    return [None if parts[0] is None else TENSORS.stack(parts) for parts in zip(*rows)]
 
 
-def _or_unused(found: Any, x: Any, position: int, allow_unused: bool, materialize: bool) -> Any:
+def _or_zeros(found: Any, x: Any, create_graph: bool) -> Any:
     if found is not None:
         return found
-    if materialize:
-        return Tensor._from_array(np.zeros_like(x._array))
-    if not allow_unused:
-        raise UnusedInputError(
-            f"The differentiated Tensor at index {position} appears to not have been used in the "
-            "graph. Set allow_unused=True if this is the desired behavior.",
-            x,
-            "compute the outputs from this very tensor (not from a copy made before), or pass "
-            "allow_unused=True for None, or materialize_grads=True for zeros",
+    if not isinstance(x, Tensor):
+        raise RuntimeError(
+            "materialize_grads cannot be used when the given input is a GradientEdge"
         )
-    return None
+    return Tensor._from_array(np.zeros_like(x._array), requires_grad=create_graph)
+
+
+def _refuse_unused(found: Sequence[Any], wanted: Sequence[Any]) -> None:
+    for position, (gradient, x) in enumerate(zip(found, wanted)):
+        if gradient is None:
+            raise UnusedInputError(
+                f"The differentiated Tensor at index {position} appears to not have been used in "
+                "the graph. Set allow_unused=True if this is the desired behavior.",
+                x,
+                "compute the outputs from this very tensor (not from a copy made before), or pass "
+                "allow_unused=True for None, or materialize_grads=True for zeros",
+            )
 
 
 def _run(
@@ -231,12 +227,13 @@ def _run(
             raise NoGradientPathError(i, root)
         start.append((edge, gradient if create_graph else gradient._array))
     gradients.clear()  # the engine is to hold them alone
-    recorded = state.grad_enabled
+    recorded, pairs = state.grad_enabled, hook_stack.pairs
     state.grad_enabled = create_graph
+    hook_stack.pairs = list(pairs)  # what hooks and rules enter or leave is undone
     try:
         found = run_backward(start, algebra, keep_graph=keep, accumulate=accumulate, inputs=edges)
     finally:
-        state.grad_enabled = recorded
+        state.grad_enabled, hook_stack.pairs = recorded, pairs
     return [algebra.wrap(g) for g in found]
 
 
@@ -263,67 +260,6 @@ def _input_edge(x: Any, position: int, *, accumulate: bool) -> Any:
             "call x.requires_grad_() before the outputs are computed from it",
         )
     return edge
-
-
-def _is_single(value: Any) -> bool:
-    return isinstance(value, (Tensor, GradientEdge))
-
-
-def _as_tuple(value: Any) -> tuple[Any, ...]:
-    return (value,) if value is None or _is_single(value) else tuple(value)
-
-
-def _gradients(roots: tuple[Any, ...], given: Any) -> list[Any]:
-    """The gradient of each root."""
-    values = _as_tuple(given) if given is not None else (None,) * len(roots)
-    if len(values) < len(roots):
-        raise RuntimeError(f"got {len(roots)} tensors and {len(values)} gradients")
-    return [_gradient_of(root, value, i) for i, (root, value) in enumerate(zip(roots, values))]
-
-
-def _gradient_of(root: Any, value: Any, position: int) -> Tensor:
-    shape, dtype = _meta_of(root)
-    if value is None:
-        if not isinstance(root, Tensor):
-            return Tensor._from_array(_ones(shape, dtype))
-        if root._gradient_edge()[0] is None:
-            return Tensor._from_array(_ones(shape, dtype))  # _run names the reason
-        if root._array.size != 1 or dtype.kind not in "fV":
-            raise NonScalarBackwardError(root)
-        return Tensor._from_array(_ones(shape, dtype))
-    if not isinstance(value, Tensor):
-        raise TypeError(f"gradients can be either Tensors or None, but got {type(value).__name__}")
-    if value._array.shape != shape:
-        raise GradientMismatchError(
-            f"Mismatch in shape: grad_output[{position}] has a shape of {value.shape} and "
-            f"output[{position}] has a shape of torch.Size({list(shape)}).",
-            ("output", describe_end(root)),
-            ("gradient", describe(value)),
-            cure="pass a gradient of the output's shape: torch.ones_like(y) for the plain sum",
-        )
-    if (value._array.dtype.kind == "c") != (dtype.kind == "c"):
-        raise GradientMismatchError(
-            "For complex Tensors, both grad_output and output are required to have the same "
-            f"dtype. Mismatch in dtype: grad_output[{position}] has a dtype of {value.dtype} and "
-            f"output[{position}] has a dtype of {of_numpy(dtype)!r}.",
-            ("output", describe_end(root)),
-            ("gradient", describe(value)),
-            cure="pass a gradient of the output's dtype",
-        )
-    return value
-
-
-def _ones(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """`np.ones` without its checks, which cost more than a small backward's node."""
-    array = np.empty(shape, dtype)
-    array.fill(1)
-    return array
-
-
-def _meta_of(root: Any) -> Any:
-    if isinstance(root, Tensor):
-        return root._array.shape, root._array.dtype
-    return root.node.meta(root.output_nr)
 
 
 _warned: set[str] = set()

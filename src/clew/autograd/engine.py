@@ -64,11 +64,12 @@ class GraphTask:
         wanted: the nodes that lead to a capture or a listed leaf; None if all are wanted.
         callbacks: run when the pass is over.
         node: the node that runs now.
+        reached: the nodes that the roots lead to.
     """
 
     __slots__ = (
-        "accumulate", "algebra", "callbacks", "captured", "captures", "freed", "id", "keep_graph",
-        "node", "wanted",
+        "__weakref__", "accumulate", "algebra", "callbacks", "captured", "captures", "freed", "id",
+        "keep_graph", "node", "reached", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -84,6 +85,7 @@ class GraphTask:
         self.callbacks: list[Callable[[], None]] = []
         self.freed = Freed()
         self.node: Node | None = None
+        self.reached: dict[Node, int] = {}
         if inputs is not None and not accumulate:
             for position, (node, output_nr) in enumerate(inputs):
                 self.captures.setdefault(node, []).append((output_nr, position))
@@ -118,6 +120,7 @@ def run_backward(
     """
     task = GraphTask(algebra, keep_graph=keep_graph, accumulate=accumulate, inputs=inputs)
     dependencies, parents = _explore([edge[0] for edge, _ in roots], inputs is not None)
+    task.reached = dependencies
     if inputs is not None:
         task.wanted = _leading_to(inputs, parents, accumulate)
     outer, current.task = current.task, task
@@ -133,6 +136,13 @@ def run_backward(
         for observer in observers:
             observer.on_backward_end(task)
     return task.captured
+
+
+def will_run(task: GraphTask, node: Node) -> bool:
+    """Whether the pass computes the gradients that arrive at `node`."""
+    if task.wanted is None:
+        return node in task.reached
+    return node in task.reached and (node in task.wanted or node in task.captures)
 
 
 def _explore(

@@ -5,12 +5,44 @@ Layer 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import abc
+import threading
+import weakref
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from clew.autograd import node as _node
+from clew.autograd.engine import current, will_run
+from clew.autograd.handles import RemovableHandle
+from clew.autograd.mutation import allow_mutation_on_saved_tensors
 from clew.autograd.node import GradientEdge
 from clew.autograd.saved import hook_stack
 from clew.tensor import Tensor
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
+
+
+class Node(abc.ABC):
+    """What every node of the graph is an instance of; see `clew.autograd.node.Node`."""
+
+    name: Callable[[], str]
+    next_functions: tuple[tuple[Any, int], ...]
+    metadata: dict[str, Any]
+    register_hook: Callable[..., RemovableHandle]
+    register_prehook: Callable[..., RemovableHandle]
+
+
+Node.register(_node.Node)
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
@@ -25,6 +57,21 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
             "gradients"
         )
     return GradientEdge(*tensor._gradient_edge())
+
+
+def increment_version(tensor: Any) -> None:
+    """Say that a tensor, or each of several, was written to by something that clew does not see.
+
+    A backward that needs the overwritten values then raises instead of using wrong ones.
+    Inference tensors have no version and are left alone.
+    """
+    tensors = (tensor,) if isinstance(tensor, Tensor) else tensor
+    for written in tensors:
+        if not written.is_inference():
+            written._counter.bump("increment_version")
+
+
+# -- saved tensors
 
 
 class saved_tensors_hooks:
@@ -71,3 +118,90 @@ class save_on_cpu(saved_tensors_hooks):
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         super().__init__(lambda tensor: tensor.detach().clone(), lambda packed: packed)
+
+
+# -- hooks on several tensors
+
+
+class _Handles(RemovableHandle):
+    """Removes several hooks."""
+
+    def __init__(self, handles: Sequence[RemovableHandle]) -> None:
+        self.handles = tuple(handles)
+
+    def remove(self) -> None:
+        """Take all the hooks out; again does nothing."""
+        for handle in self.handles:
+            handle.remove()
+
+
+class _WhenAll:
+    """Collects the gradients of each backward pass and calls once all have come."""
+
+    def __init__(self, tensors: Sequence[Tensor], call: Callable[[list[Any]], None]) -> None:
+        self.nodes = [tensor._gradient_edge()[0] for tensor in tensors]
+        self.call = call
+        self.lock = threading.Lock()
+        self.found: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
+        self.missing: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+
+    def take(self, index: int, grad: Any) -> None:
+        """The gradient of one of the tensors has come."""
+        task = current.task
+        assert task is not None
+        with self.lock:
+            if task not in self.found:
+                self.found[task] = [None] * len(self.nodes)
+                self.missing[task] = sum(will_run(task, node) for node in self.nodes)
+            self.found[task][index] = grad
+            self.missing[task] -= 1
+            done = self.missing[task] == 0
+        if done:
+            self.call(self.found.pop(task))
+
+    def hook(self, index: int) -> Callable[[Any], None]:
+        """The hook of one of the tensors."""
+        return lambda grad: self.take(index, grad)
+
+
+class _WhenAny:
+    """Calls with the first gradient that comes in each backward pass."""
+
+    def __init__(self, call: Callable[[Any], None]) -> None:
+        self.call = call
+        self.lock = threading.Lock()
+        self.called: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def __call__(self, grad: Any) -> None:
+        with self.lock:
+            first = current.task not in self.called
+            self.called.add(current.task)
+        if first:
+            self.call(grad)
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all"
+) -> RemovableHandle:
+    """Call a hook once per backward pass for several tensors.
+
+    Args:
+        tensors: what to wait for the gradients of.
+        fn: in mode "all" it is given the list of all gradients, None for a tensor whose gradient
+            this pass does not compute; in mode "any" the first gradient that comes.
+        mode: "all" or "any".
+
+    Returns:
+        A handle that removes the hook.
+
+    Raises:
+        ValueError: there is no such mode.
+        RuntimeError: in mode "all", a tensor does not require grad.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    if mode == "any":
+        first = _WhenAny(fn)
+        return _Handles([t.register_hook(first) for t in tensors if t.requires_grad])
+    every = _WhenAll(tensors, fn)
+    return _Handles([t.register_hook(every.hook(i)) for i, t in enumerate(tensors)])

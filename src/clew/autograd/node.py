@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 from clew.autograd.handles import Hooks, RemovableHandle, add_hook
 from clew.autograd.saved import FIRST, Freed, PackedTensor, SavedTensor, SavedTuple
+from clew.device import CPU, device
+from clew.dtypes import dtype, of_numpy
 from clew.errors import describe, spaced
 from clew.op import NO_ATTRS, Op
 from clew.plan import DTYPES, INPUT, INPUTS, OUTPUT, SHAPE, SHAPES, STRIDES, Plan
@@ -30,10 +32,24 @@ Meta = tuple[tuple[int, ...], Any]
 
 
 class GradientEdge(NamedTuple):
-    """The place in the graph where a gradient arrives: output `output_nr` of `node`."""
+    """The place in the graph where a gradient arrives: output `output_nr` of `node`.
+
+    The third field is PyTorch's, whose nodes need it to stay alive; clew's do not.
+    """
 
     node: Node
     output_nr: int
+    ownership_token: Node | None = None
+
+
+class InputMetadata(NamedTuple):
+    """Shape and dtype of a gradient."""
+
+    shape: tuple[int, ...]
+    dtype: dtype
+    device: device = CPU
+    is_nested_tensor: bool = False
+    is_cpp_nested_tensor: bool = False
 
 
 class NodeHooks:
@@ -98,6 +114,12 @@ class Node:
     def _sequence_nr(self) -> int:
         return self.seq
 
+    @property
+    def _input_metadata(self) -> tuple[InputMetadata, ...]:
+        """What the gradients that arrive here must be like."""
+        metas = [self.meta(i) for i in range(len(self.metas) or 1)]
+        return tuple(InputMetadata(m[0], of_numpy(m[1])) for m in metas if m is not None)
+
     def _hooks(self) -> NodeHooks:
         if self.hooks is None:
             self.hooks = NodeHooks()
@@ -160,6 +182,9 @@ class OpNode(Node):
     __slots__ = ("attrs", "plan", "saved")
 
     op: Op
+
+    def name(self) -> str:
+        return self.op.node_name
 
     def __init__(
         self,
@@ -284,7 +309,8 @@ def saved_name(save: Any) -> str:
 def node_class(op: Op) -> type[OpNode]:
     """The class of an op's nodes, made when the first one is recorded."""
     if op.node_class is None:
-        op.node_class = type(op.node_name, (OpNode,), {"__slots__": (), "op": op})
+        name = op.node_name.rpartition("::")[2]  # of C++, where some of PyTorch's nodes come from
+        op.node_class = type(name, (OpNode,), {"__slots__": (), "op": op})
     found: type[OpNode] = op.node_class
     return found
 

@@ -119,8 +119,11 @@ class PackedTensor:
         self.output_nr = output_nr
         self.edge = tensor._gradient_edge() if output_nr is None else None
         version = tensor._counter.value
+        if output_nr is not None:  # as PyTorch shows it: requiring grad, its node not yet known
+            tensor = tensor._alias()
+            tensor._requires_grad = True
         with no_grad():
-            self.packed = hooks[0](tensor.detach())
+            self.packed = hooks[0](tensor)
         if tensor._counter.value != version:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as "
@@ -145,6 +148,8 @@ class PackedTensor:
                 f"{type(tensor).__name__}"
             )
         edge = (node, self.output_nr) if self.edge is None else self.edge
+        if edge[0] is None and not tensor.requires_grad:
+            return tensor
         return tensor._placed(edge)
 
     def array(self, node: Any) -> np.ndarray:

@@ -203,6 +203,8 @@ def set_(
     check_inplace(self, "set_", self.requires_grad and state.grad_enabled)
     self._array = _array_at(self, source, storage_offset, size, stride)
     self._counter.bump("set_")
+    if self._meta is not None:  # as a leaf it is another one now
+        self._meta.accumulator = None
     return self
 
 
