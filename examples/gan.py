@@ -17,12 +17,12 @@ NOISE = 32
 
 def generator():
     return nn.Sequential(
-        nn.ConvTranspose2d(NOISE, 64, 2),  # 2 x 2
+        nn.ConvTranspose2d(NOISE, 64, 2, bias=False),  # 2 x 2
         nn.BatchNorm2d(64),
-        nn.ReLU(),
-        nn.ConvTranspose2d(64, 32, 4, stride=2, padding=1),  # 4 x 4
+        nn.GELU(),
+        nn.ConvTranspose2d(64, 32, 4, stride=2, padding=1, bias=False),  # 4 x 4
         nn.BatchNorm2d(32),
-        nn.ReLU(),
+        nn.GELU(),
         nn.ConvTranspose2d(32, 1, 4, stride=2, padding=1),  # 8 x 8
         nn.Tanh(),
     )
@@ -31,9 +31,9 @@ def generator():
 def discriminator():
     return nn.Sequential(
         nn.Conv2d(1, 32, 3, stride=2, padding=1),
-        nn.LeakyReLU(0.2),
+        nn.GELU(),
         nn.Conv2d(32, 64, 3, stride=2, padding=1),
-        nn.LeakyReLU(0.2),
+        nn.GELU(),
         nn.Flatten(),
         nn.Dropout(0.3),
         nn.Linear(256, 1),
@@ -45,8 +45,8 @@ class Gan:
 
     def __init__(self):
         self.g, self.d = generator(), discriminator()
-        self.optimizer_g = torch.optim.Adam(self.g.parameters(), lr=2e-3, betas=(0.5, 0.999))
-        self.optimizer_d = torch.optim.Adam(self.d.parameters(), lr=1e-3, betas=(0.5, 0.999))
+        self.optimizer_g = torch.optim.Adam(self.g.parameters(), lr=1e-3, betas=(0.5, 0.999))
+        self.optimizer_d = torch.optim.Adam(self.d.parameters(), lr=5e-4, betas=(0.5, 0.999))
 
     def parameters(self):
         return [*self.g.parameters(), *self.d.parameters()]
@@ -190,7 +190,7 @@ def costs(real):
 
 
 def main():
-    args = arguments(__doc__, epochs=60, every=20)
+    args = arguments(__doc__, epochs=80, every=20)
     torch.manual_seed(args.seed)
     images, labels = digits()
     images = images * 2 - 1
