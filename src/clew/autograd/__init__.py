@@ -80,6 +80,11 @@ def backward(
     Raises:
         RuntimeError: a tensor requires no grad; a gradient is missing or has another shape; the
             graph's saved values are gone or were changed (see docs/errors.md).
+
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> torch.autograd.backward([x * x, 3 * x], [torch.ones(2), torch.ones(2)])
+    >>> x.grad
+    tensor([5., 7.])
     """
     if grad_variables is not None:
         warnings.warn(

@@ -209,6 +209,21 @@ class Function(metaclass=_FunctionMeta):
     Derive from it, write static methods ``forward(ctx, *args)`` and ``backward(ctx, *grads)``, and
     call ``MyFunction.apply(*args)``.  With a static ``setup_context(ctx, inputs, output)``, forward
     is written without ctx.
+
+    >>> class Cube(torch.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x**3
+    ...
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         (x,) = ctx.saved_tensors
+    ...         return grad * 3 * x**2
+    >>> x = torch.tensor(2.0, requires_grad=True)
+    >>> Cube.apply(x).backward()
+    >>> x.grad
+    tensor(12.)
     """
 
     generate_vmap_rule = False

@@ -134,7 +134,19 @@ def _or_decorate(cls: type, function: Any) -> Any:
 
 
 class no_grad(_GradMode):
-    """Nothing is recorded: results do not require grad, and nothing is saved."""
+    """Nothing is recorded: results do not require grad, and nothing is saved.
+
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> with torch.no_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    >>> @torch.no_grad()
+    ... def double(x):
+    ...     return x * 2
+    >>> double(x).requires_grad
+    False
+    """
 
     def __new__(cls, orig_func: Any = None) -> Any:
         return _or_decorate(cls, orig_func)

@@ -28,6 +28,11 @@ def graph(tensor: Any, *, params: Any = None) -> Graph:
 
     Raises:
         TypeError: it is no tensor.
+
+    >>> x = torch.ones(3, requires_grad=True)
+    >>> g = torch.graph((x * x).sum(), params={"x": x})
+    >>> [node.name for node in g], g.parameter_bytes
+    (['SumBackward0', 'MulBackward0', 'AccumulateGrad'], 12)
     """
     tensors = list(tensor) if isinstance(tensor, (tuple, list)) else [tensor]
     for t in tensors:
