@@ -27,7 +27,7 @@ def test_programs_print_what_is_shown(page):
     text = page.read_text(encoding="utf-8")
     if not runner.programs_of(text) and not runner.quotes_of(text):
         return
-    command = [sys.executable, "-I", runner.__file__, str(page)]
+    command = [sys.executable, runner.__file__, str(page)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
 
