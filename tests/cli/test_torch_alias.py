@@ -356,7 +356,7 @@ def test_companions_of_torch_are_played_by_clew_too():
 
     import clew
 
-    with clew.enable_torch():
+    with clew.enable_torch(replace=True):
         from safetensors.torch import save_file
         from torchviz import make_dot
 
