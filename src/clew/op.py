@@ -19,9 +19,10 @@ Note [Signatures]
 Note [Save contract]
     The parameter names of a rule say what the graph keeps: an input's name, an output's name
     (``result`` where there is one), ``<input>_shape``, ``<input>_dtype``, ``<input>_strides`` (in
-    elements).  What no rule of an input that requires grad names is not kept.  Keyword-only
-    parameters are attributes; ``need`` tells a rule of several inputs which gradients are asked
-    for.
+    elements).  What no rule of an input that requires grad names is not kept.  Some rules name
+    what they do not read, because PyTorch keeps it: then the same writes in place are errors.
+    Keyword-only parameters are attributes; ``need`` tells a rule of several inputs which
+    gradients are asked for.
 
 Note [Rules]
     A rule is called as ``rule(F, grad, *saved, **attributes)`` and returns the gradient or None.

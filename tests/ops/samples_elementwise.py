@@ -151,14 +151,41 @@ def rrelu_with_noise(v: Values) -> Samples:
 # -- losses
 
 _REDUCTIONS = ("none", "mean", "sum")
-for _name, _attrs in (
-    ("mse_loss", {}),
-    ("smooth_l1_loss", {"beta": 1.0}),
-    ("huber_loss", {"delta": 0.5}),
-):
-    variants(_name, *({"reduction": r, **_attrs} for r in _REDUCTIONS))
-    variants(f"{_name}_backward", *({"reduction": r, **_attrs} for r in _REDUCTIONS))
-variants("soft_margin_loss", *({"reduction": r} for r in _REDUCTIONS))
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "mse_loss": {},
+    "smooth_l1_loss": {"beta": 1.0},
+    "huber_loss": {"delta": 0.5},
+    "soft_margin_loss": {},
+}
+
+
+def _regression(loss: str, attrs: dict[str, Any]) -> None:
+    """A loss of the difference of its inputs, which is kept away from multiples of 1/2."""
+
+    def pair(v: Values, *shape: int) -> tuple[np.ndarray, np.ndarray]:
+        return v.off_kinks(*shape), v.off_kinks(*shape, start=0)
+
+    @samples(loss)
+    def of_loss(v: Values) -> Samples:
+        for reduction in _REDUCTIONS:
+            yield call(reduction, *pair(v, 2, 3), reduction=reduction, **attrs)
+        yield call("0-d", *pair(v), reduction="none", **attrs)
+        yield call("empty", *pair(v, 0, 3), reduction="sum", **attrs)
+
+    if loss == "soft_margin_loss":
+        return
+
+    @samples(f"{loss}_backward")
+    def of_backward(v: Values) -> Samples:
+        for reduction in _REDUCTIONS:
+            grad = v.real(2, 3) if reduction == "none" else v.real()
+            yield call(reduction, grad, *pair(v, 2, 3), reduction=reduction, **attrs)
+        yield call("0-d", v.real(), *pair(v), reduction="none", **attrs)
+        yield call("empty", v.real(0, 3), *pair(v, 0, 3), reduction="none", **attrs)
+
+
+for _name, _attrs in _OPTIONS.items():
+    _regression(_name, _attrs)
 
 
 @samples("binary_cross_entropy")
@@ -243,8 +270,14 @@ def copy(v: Values) -> Samples:
 
 @samples("fill")
 def fill(v: Values) -> Samples:
+    yield call("usual", v.real(2, 3), value=1.5)
+    yield call("0-d", v.real(), value=1.5)
+    yield call("empty", v.real(0, 3), value=1.5)
+
+
+@samples("fill_tensor")
+def fill_tensor(v: Values) -> Samples:
     yield call("usual", v.real(2, 3), v.real())
-    yield call("number", v.real(2, 3), 1.5)
     yield call("0-d", v.real(), v.real())
     yield call("empty", v.real(0, 3), v.real())
 

@@ -177,6 +177,22 @@ composite(function=False, name="where")(
 )
 
 
+@composite(method=False)
+def fill(self: Tensor, value: Any) -> Tensor:
+    """A tensor like `self`, filled with a number or a 0-d tensor."""
+    if isinstance(value, Tensor):
+        return apply(REGISTRY["fill_tensor"], (self, value))  # type: ignore[no-any-return]
+    return apply(REGISTRY["fill"], (self,), {"value": value})  # type: ignore[no-any-return]
+
+
+@composite()
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """`fill`, in place."""
+    if isinstance(value, Tensor):
+        return apply_inplace(REGISTRY["fill_tensor"], self, (value,))
+    return apply_inplace(REGISTRY["fill"], self, (), {"value": value})
+
+
 @composite(function=False)
 def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Overwrite with the values of `src`, broadcast and cast; recorded."""

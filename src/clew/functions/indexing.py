@@ -25,7 +25,8 @@ from clew.tensor import Tensor
 
 _SELECT, _SLICE, _UNSQUEEZE = REGISTRY["select"], REGISTRY["slice"], REGISTRY["unsqueeze"]
 _ALIAS, _INDEX, _INDEX_PUT = REGISTRY["alias"], REGISTRY["index"], REGISTRY["index_put"]
-_COPY, _FILL, _VIEW, _EXPAND = (REGISTRY[n] for n in ("copy", "fill", "view", "expand"))
+_COPY, _FILL, _FILL_TENSOR = REGISTRY["copy"], REGISTRY["fill"], REGISTRY["fill_tensor"]
+_VIEW, _EXPAND = REGISTRY["view"], REGISTRY["expand"]
 _NUMBERS = (bool, int, float, complex)
 
 
@@ -255,13 +256,14 @@ def _write(view: Tensor, value: Any) -> None:
     if not isinstance(value, Tensor):
         if overlaps_itself(view._array):
             # PyTorch assigns numbers as tensors, which it refuses here, unlike ``fill_(number)``.
-            value = Tensor._from_array(np.asarray(value))
-        apply_inplace(_FILL, view, (value,))
+            apply_inplace(_FILL_TENSOR, view, (Tensor._from_array(np.asarray(value)),))
+        else:
+            apply_inplace(_FILL, view, (), {"value": value})
         return
     shape = view._array.shape
     if value._array.shape != shape:
         if not value._array.ndim:
-            apply_inplace(_FILL, view, (value,))
+            apply_inplace(_FILL_TENSOR, view, (value,))
             return
         value = apply(_VIEW, (value,), {"size": _trimmed(value._array.shape)})
         if value._array.shape != shape:

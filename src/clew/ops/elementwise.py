@@ -176,26 +176,28 @@ def _(F: Any, grad: Any, self: Any, other: Any) -> Any:
     return -grad * F.div(self, other, rounding_mode="trunc")
 
 
-@op("pow(self, other)", node="PowBackward1", domain="positive", tensors_only=True, **_ARITHMETIC)
+@op("pow(self, exponent)", node="PowBackward1", domain="positive", tensors_only=True,
+    **_ARITHMETIC)  # fmt: skip
 def pow(x: Any, y: Any) -> Any:
-    """``self ** other`` of two tensors."""
+    """``self ** exponent`` of two tensors."""
     return _power(x, y)
 
 
 @pow.grad("self")
-def _(F: Any, grad: Any, self: Any, other: Any) -> Any:
-    value = grad * conj(F, other * F.pow(self, other - 1))
-    return F.where(other == 0, F.zeros_like(value), value)
+def _(F: Any, grad: Any, self: Any, exponent: Any, result: Any) -> Any:
+    value = grad * conj(F, exponent * F.pow(self, exponent - 1))
+    return F.where(exponent == 0, F.zeros_like(value), value)
 
 
-@pow.grad("other")
-def _(F: Any, grad: Any, self: Any, other: Any, result: Any) -> Any:
+@pow.grad("exponent")
+def _(F: Any, grad: Any, self: Any, exponent: Any, result: Any) -> Any:
     value = grad * conj(F, result * F.log(self))
     # 0 ** y is constant in y >= 0, and log(0) must not make it nan.
-    return F.where(F.logical_and(self == 0, other >= 0), F.zeros_like(value), value)
+    return F.where(F.logical_and(self == 0, exponent >= 0), F.zeros_like(value), value)
 
 
-@op("pow_scalar(self; exponent)", node="PowBackward0", publish=(), domain="positive")
+@op("pow_scalar(self; exponent)", node="PowBackward0", publish=(), domain="positive", inplace=True,
+    label="pow")  # fmt: skip
 def pow_scalar(x: Any, *, exponent: Any) -> Any:
     """``self ** exponent`` for a number."""
     if x.dtype.kind in "iu" and isinstance(exponent, int) and exponent < 0:
@@ -213,18 +215,18 @@ def _(F: Any, grad: Any, self: Any, *, exponent: Any) -> Any:
     return grad * conj(F, exponent * F.pow_scalar(self, exponent=exponent - 1))
 
 
-@op("rpow(self, base)", node="PowBackward2", publish=(), promote="arithmetic", domain="real")
+@op("rpow(exponent, base)", node="PowBackward2", publish=(), promote="arithmetic")
 def rpow(x: Any, base: Any) -> Any:
-    """``base ** self`` for a number."""
+    """``base ** exponent`` for a number as the base."""
     return _power(base, x)
 
 
-@rpow.grad("self")
-def _(F: Any, grad: Any, self: Any, base: Any, result: Any) -> Any:
+@rpow.grad("exponent")
+def _(F: Any, grad: Any, exponent: Any, base: Any, result: Any) -> Any:
     value = grad * conj(F, result * F.log(F.full(result, size=(), value=base)))
     if base != 0:
         return value
-    return F.where(self >= 0, F.zeros_like(value), value)
+    return F.where(exponent >= 0, F.zeros_like(value), value)
 
 
 def _power(x: Any, exponent: Any) -> Any:
@@ -258,7 +260,7 @@ def _extremum(name: str, function: Any, aliases: tuple[str, ...] = ()) -> Any:
 
     return op(
         f"{name}(self, other)", function, doc=f"Elementwise {name}; see `np.{name}`.",
-        promote="arithmetic", domain="off_ties", self=of_self, other=of_other,
+        promote="arithmetic", tensors_only=True, domain="off_ties", self=of_self, other=of_other,
     )  # fmt: skip
 
 
@@ -275,7 +277,7 @@ fmin = _extremum("fmin", np.fmin)
 
 atan2 = op(
     "atan2(self, other)", np.arctan2, doc="The angle of the point (other, self).",
-    aliases=("arctan2",), domain="nonzero",
+    aliases=("arctan2",), domain="nonzero", tensors_only=True,
     self=lambda F, grad, self, other: grad * (other / (self * self + other * other)),
     other=lambda F, grad, self, other: grad * (-self / (self * self + other * other)),
     **_FLOATING,
@@ -283,6 +285,7 @@ atan2 = op(
 
 hypot = op(
     "hypot(self, other)", np.hypot, doc="``sqrt(self**2 + other**2)``.", domain="nonzero",
+    tensors_only=True,
     self=lambda F, grad, self, result: grad * (self / result),
     other=lambda F, grad, other, result: grad * (other / result),
     **_ARITHMETIC,
@@ -354,7 +357,7 @@ def addcdiv(x: Any, first: Any, second: Any, *, value: Any) -> Any:
 
 
 @addcdiv.grad("self")
-def _(F: Any, grad: Any) -> Any:
+def _(F: Any, grad: Any, tensor2: Any) -> Any:
     return grad
 
 

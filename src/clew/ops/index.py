@@ -272,8 +272,8 @@ def put(x: Any, index: Any, source: Any, *, accumulate: bool) -> Any:
 
 
 @put.grad("self")
-def _(F: Any, grad: Any, index: Any, source: Any, *, accumulate: bool) -> Any:
-    return grad if accumulate else F.put(grad, index, F.zeros_like(source))
+def _(F: Any, grad: Any, index: Any, source_shape: Any, *, accumulate: bool) -> Any:
+    return grad if accumulate else F.put(grad, index, F.full(grad, size=source_shape, value=0))
 
 
 @put.grad("source")

@@ -45,7 +45,7 @@ def _both(need: Any, to_self: Any) -> list[Any]:
 # -- squared error
 
 
-@op("mse_loss(self, target; reduction)", domain="real", **_PAIR)
+@op("mse_loss(self, target; reduction)", **_PAIR)
 def mse_loss(x: Any, t: Any, *, reduction: str) -> Any:
     """``(self - target)**2``."""
     floating_only(x, "mse_cpu")
@@ -64,7 +64,7 @@ def _(F: Any, grad: Any, self: Any, target: Any, *, reduction: str, need: Any) -
     return _both(need, F.mse_loss_backward(grad, self, target, reduction=reduction))
 
 
-@op("mse_loss_backward(grad_output, self, target; reduction)", domain="real", **_PAIR)
+@op("mse_loss_backward(grad_output, self, target; reduction)", **_PAIR)
 def mse_loss_backward(grad: Any, x: Any, t: Any, *, reduction: str) -> Any:
     """``2 * (self - target) * grad_output``."""
     d = np.asarray(np.subtract(widen(x), widen(t)))
@@ -84,7 +84,7 @@ def _(
 # -- absolute error, rounded at 0
 
 
-@op("smooth_l1_loss(self, target; reduction, beta)", domain="off_ties", **_PAIR)
+@op("smooth_l1_loss(self, target; reduction, beta)", **_PAIR)
 def smooth_l1_loss(x: Any, t: Any, *, reduction: str, beta: float) -> Any:
     """With d = |self - target|: ``d**2 / (2 * beta)`` below beta, ``d - beta / 2`` above.
 
@@ -116,7 +116,7 @@ def _(F: Any, grad: Any, self: Any, target: Any, *, reduction: str, beta: float,
     )
 
 
-@op("smooth_l1_loss_backward(grad_output, self, target; reduction, beta)", domain="off_ties",
+@op("smooth_l1_loss_backward(grad_output, self, target; reduction, beta)",
     **_PAIR)  # fmt: skip
 def smooth_l1_loss_backward(grad: Any, x: Any, t: Any, *, reduction: str, beta: float) -> Any:
     """``(self - target) / beta`` limited to [-1, 1], times `grad_output`."""
@@ -151,7 +151,7 @@ def _second_order(
     return [grad * near if need[0] else None, *_both(need[1:], bend)]
 
 
-@op("huber_loss(self, target; reduction, delta)", domain="off_ties", **_PAIR)
+@op("huber_loss(self, target; reduction, delta)", **_PAIR)
 def huber_loss(x: Any, t: Any, *, reduction: str, delta: float) -> Any:
     """With d = |self - target|: ``d**2 / 2`` below delta, ``delta * (d - delta / 2)`` above.
 
@@ -169,7 +169,7 @@ def _(F: Any, grad: Any, self: Any, target: Any, *, reduction: str, delta: float
     return _both(need, F.huber_loss_backward(grad, self, target, reduction=reduction, delta=delta))
 
 
-@op("huber_loss_backward(grad_output, self, target; reduction, delta)", domain="off_ties",
+@op("huber_loss_backward(grad_output, self, target; reduction, delta)",
     **_PAIR)  # fmt: skip
 def huber_loss_backward(grad: Any, x: Any, t: Any, *, reduction: str, delta: float) -> Any:
     """``self - target`` limited to [-delta, delta], times `grad_output`."""
@@ -223,7 +223,7 @@ def _(F: Any, grad: Any, self: Any, target: Any, weight: Any, *, reduction: str)
 
 
 @binary_cross_entropy.grad("target")
-def _(F: Any, grad: Any, self: Any, weight: Any, *, reduction: str) -> Any:
+def _(F: Any, grad: Any, self: Any, target: Any, weight: Any, *, reduction: str) -> Any:
     share = _share(self, reduction)
     if weight is not None:
         grad = grad * weight
@@ -307,7 +307,9 @@ def _(
 
 
 @binary_cross_entropy_with_logits.grad("target")
-def _(F: Any, grad: Any, self: Any, weight: Any, pos_weight: Any, *, reduction: str) -> Any:
+def _(
+    F: Any, grad: Any, self: Any, target: Any, weight: Any, pos_weight: Any, *, reduction: str
+) -> Any:
     slope = -self
     if pos_weight is not None:
         slope = slope - (pos_weight - 1) * F.log_sigmoid(self)
@@ -420,7 +422,7 @@ def _(F: Any, grad: Any, target: Any, weight: Any, *, reduction: str, ignore_ind
 # -- soft margin
 
 
-@op("soft_margin_loss(self, target; reduction)", domain="real", **_PAIR)
+@op("soft_margin_loss(self, target; reduction)", **_PAIR)
 def soft_margin_loss(x: Any, t: Any, *, reduction: str) -> Any:
     """``log(1 + exp(-target * self))``."""
     return reduced(_soft_margin(x, t), reduction)

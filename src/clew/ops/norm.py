@@ -108,7 +108,7 @@ def native_layer_norm(x: Any, weight: Any, bias: Any, *, normalized_shape: Any, 
 
 @native_layer_norm.grad("input", "weight", "bias")
 def _(
-    F: Any, grad: Any, input: Any, weight: Any, result1: Any, result2: Any, *,
+    F: Any, grad: Any, input: Any, weight: Any, bias: Any, result1: Any, result2: Any, *,
     normalized_shape: Any, eps: float, need: Any,
 ) -> Any:  # fmt: skip
     return F.native_layer_norm_backward(

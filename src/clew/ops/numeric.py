@@ -95,8 +95,8 @@ def refusing(name: str) -> Any:
     return rule
 
 
-@op("heaviside(self, values)", inplace=True, node="NotImplemented", tensors_only=True,
-    self=refusing("heaviside"), values=refusing("heaviside"))  # fmt: skip
+@op("heaviside(self, values)", inplace=True, node="torch::autograd::NotImplemented",
+    tensors_only=True, self=refusing("heaviside"), values=refusing("heaviside"))  # fmt: skip
 def heaviside(x: Any, values: Any) -> Any:
     """0 where `self` is negative, 1 where it is positive, `values` where it is 0."""
     if x.dtype != values.dtype:
@@ -116,7 +116,8 @@ def _copysign_of_self(F: Any, grad: Any, self: Any, result: Any) -> Any:
 
 
 op("copysign(self, other)", _copysign, promote="floating", publish=(), inplace=True,
-   self=_copysign_of_self, other=lambda F, grad: F.zeros_like(grad), domain="nonzero")  # fmt: skip
+   tensors_only=True, domain="nonzero", self=_copysign_of_self,
+   other=lambda F, grad, result: F.zeros_like(grad))  # fmt: skip
 op("copysign_number(self, other)", _copysign, promote="floating", publish=(), inplace=True,
    node="CopysignBackward1", self=_copysign_of_self, domain="nonzero")  # fmt: skip
 

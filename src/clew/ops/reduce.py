@@ -286,7 +286,7 @@ def prod(x: Any, *, dim: int, keepdim: bool, dtype: Any) -> Any:
 
 
 @prod.grad("self")
-def _(F: Any, grad: Any, self: Any, *, dim: int, keepdim: bool) -> Any:
+def _(F: Any, grad: Any, self: Any, result: Any, *, dim: int, keepdim: bool) -> Any:
     shape = tuple(self.shape)
     if not shape:
         return grad

@@ -30,7 +30,8 @@ def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     )
 
 
-@op("copy(self, source)", node="CopyBackwards", publish=(), inplace=True, write=_write_copy)
+@op("copy(self, source)", node="torch::autograd::CopyBackwards", publish=(), inplace=True,
+    write=_write_copy)  # fmt: skip
 def copy(x: Any, source: Any) -> Any:
     """`source` in the shape and type of `self`."""
     out = np.empty_like(x)
@@ -48,10 +49,19 @@ def _(F: Any, grad: Any) -> Any:
     return grad
 
 
-def _write_fill(x: Any, value: Any) -> None:
-    if not isinstance(value, np.ndarray):
-        value = checked_number(value, x.dtype)
-    elif value.ndim:
+def _write_fill(x: Any, *, value: Any) -> None:
+    x[...] = checked_number(value, x.dtype)
+
+
+@op("fill(self; value)", publish=(), inplace=True, write=_write_fill,
+    self=lambda F, grad: F.mul(grad, 0))  # fmt: skip
+def fill(x: Any, *, value: Any) -> Any:
+    """`self` filled with a number."""
+    return np.full_like(x, checked_number(value, x.dtype))
+
+
+def _write_fill_tensor(x: Any, value: Any) -> None:
+    if value.ndim:
         raise RuntimeError(
             "fill_ only supports 0-dimension value tensor but got tensor with "
             f"{value.ndim} dimensions."
@@ -59,20 +69,21 @@ def _write_fill(x: Any, value: Any) -> None:
     x[...] = value
 
 
-@op("fill(self, value)", publish=("function",), inplace=True, write=_write_fill)  # fmt: skip
-def fill(x: Any, value: Any) -> Any:
-    """`self` filled with a number or a 0-d tensor."""
+@op("fill_tensor(self, value)", publish=(), inplace=True, label="fill", node="FillBackward1",
+    write=_write_fill_tensor, tensors_only=True)  # fmt: skip
+def fill_tensor(x: Any, value: Any) -> Any:
+    """`self` filled with a 0-d tensor."""
     out = np.empty_like(x)
-    _write_fill(out, value)
+    _write_fill_tensor(out, value)
     return out
 
 
-@fill.grad("self")
+@fill_tensor.grad("self")
 def _(F: Any, grad: Any) -> Any:
     return F.mul(grad, 0)
 
 
-@fill.grad("value")
+@fill_tensor.grad("value")
 def _(F: Any, grad: Any) -> Any:
     return F.sum_all(grad)
 

@@ -1,0 +1,156 @@
+"""Ops against torch on their samples: results, gradients, and what the graph says of itself.
+
+Where the two are known to differ, `KNOWN_RESULTS` or `KNOWN_GRAPHS` says so, and the test fails
+when the difference is gone.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from fnmatch import fnmatch
+from typing import Any
+
+import pytest
+
+from clew.op import Op
+from ops.calls import Backward, assert_close, values
+from ops.samples import Sample, differentiable, load
+from ops.torch_calls import torch, torch_attrs, torch_call, torch_inputs, torch_kept
+
+OPS = load()
+
+_OVERLOADS = "torch has two nodes here, for a tensor and for a number (or an option)"
+_NO_RULE = "a node without derivative: torch gives it edges only for what requires grad"
+
+KNOWN_RESULTS: dict[str, str] = {
+    "celu-variant2": "torch rounds 1 / alpha to float32",
+    "celu_inplace-variant2": "torch rounds 1 / alpha to float32",
+    "hardsigmoid-usual": "torch multiplies by a sixth rounded to float32",
+    "hardsigmoid-0-d": "torch multiplies by a sixth rounded to float32",
+    "standard_gamma-usual": "torch's derivative is an approximation, to four places",
+    "standard_gamma-0-d": "torch's derivative is an approximation, to four places",
+    "standard_gamma_grad-usual": "torch's derivative is an approximation, to four places",
+    "standard_gamma_grad-0-d": "torch's derivative is an approximation, to four places",
+    "dirichlet_grad-usual": "torch's derivative is an approximation, to seven places",
+    "rrelu_with_noise-usual": "torch draws the noise in this function",
+    "rrelu_with_noise-0-d": "torch draws the noise in this function",
+    "rrelu_with_noise-evaluation": "torch draws the noise in this function",
+    "pixel_shuffle-empty": "torch gives the gradient another shape, and refuses it",
+    "pixel_unshuffle-empty": "torch gives the gradient another shape, and refuses it",
+    "scaled_dot_product_flash_attention_for_cpu-bool_mask": "torch converts the mask before",
+    "index_put-number": "torch makes a tensor of the number before",
+}
+"""Op and sample: why results or gradients differ from torch's."""
+
+KNOWN_GRAPHS: dict[str, str] = {
+    "rsub-*": _OVERLOADS,
+    "div-variant*": _OVERLOADS,
+    "remainder-*": _OVERLOADS,
+    "fmod-*": _OVERLOADS,
+    "lerp-*": _OVERLOADS,
+    "xlogy-number": _OVERLOADS,
+    "normal_each-number": _OVERLOADS,
+    "round-variant2": _OVERLOADS,
+    "squeeze_dim-several": _OVERLOADS,
+    "standard_gamma_grad-*": _NO_RULE,
+    "dirichlet_grad-*": _NO_RULE,
+    "binomial-*": _NO_RULE,
+    "heaviside-*": _NO_RULE,
+    "scatter_combine-*": _NO_RULE,
+    "mul-number": "torch keeps a number as a tensor",
+    "log_sigmoid-*": "torch keeps exp(-abs(self)) too",
+    "multilabel_margin_loss-*": "torch keeps too which classes the targets name",
+    "softmax_backward-*": "torch keeps an input that no rule needs",
+    "log_softmax_backward-*": "torch keeps an input that no rule needs",
+    "fused_rms_norm-*": "torch composes it of other ops on the CPU",
+    "rrelu_with_noise-evaluation": "torch draws the noise in this function",
+    "scaled_dot_product_flash_attention_for_cpu-bool_mask": "torch converts the mask before",
+    "index_put-number": "torch makes a tensor of the number before",
+}
+"""Op and sample: why nodes, edges or what is kept differ from torch's."""
+
+
+def cases(wanted: Callable[[Op, Sample], bool], known: dict[str, str]) -> Any:
+    """Parametrise a test by the samples of ops that torch has; known differences must be there."""
+    parameters = []
+    for op, found in OPS.values():
+        if torch_call(op) is None:
+            continue
+        for sample in found:
+            name = f"{op.name}-{sample.name.replace(' ', '_')}"
+            why = [reason for pattern, reason in known.items() if fnmatch(name, pattern)]
+            marks = [pytest.mark.xfail(strict=True, reason=why[0])] if why else []
+            if wanted(op, sample):
+                parameters.append(pytest.param(op, sample, id=name, marks=marks))
+    return pytest.mark.parametrize("op, sample", parameters)
+
+
+def run_torch(op: Op, sample: Sample, leaves: list[int]) -> tuple[list[Any], tuple[Any, ...]]:
+    """The inputs and the outputs of torch's function."""
+    inputs = torch_inputs(sample, leaves)
+    function = torch_call(op)
+    assert function is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = function(inputs, torch_attrs(sample))
+    return inputs, tuple(found) if isinstance(found, (tuple, list)) else (found,)
+
+
+def test_every_published_op_is_compared() -> None:
+    missing = [name for name, (op, _) in OPS.items() if op.publish and torch_call(op) is None]
+    assert missing == [], "say in torch_calls.py what torch calls it"
+
+
+def test_known_differences_are_of_samples() -> None:
+    names = [f"{op.name}-{s.name.replace(' ', '_')}" for op, found in OPS.values() for s in found]
+    for pattern in (*KNOWN_RESULTS, *KNOWN_GRAPHS):
+        assert any(fnmatch(name, pattern) for name in names), pattern
+
+
+def is_defined(op: Op, sample: Sample) -> bool:
+    """Torch leaves this loss of nothing as the memory was."""
+    return (op.name, sample.name) != ("multilabel_margin_loss", "empty")
+
+
+@cases(is_defined, KNOWN_RESULTS)
+def test_results_and_gradients(op: Op, sample: Sample) -> None:
+    leaves = [] if sample.refuses else differentiable(op, sample)
+    inputs, outputs = run_torch(op, sample, leaves)
+    for ours, theirs in zip(values(op, sample), outputs, strict=True):
+        if ours is not None:
+            array = theirs.numpy(force=True)
+            assert (ours.shape, ours.dtype) == (array.shape, array.dtype)
+            assert_close(ours, array, "result", 1e-9)
+    if not leaves:
+        return
+    backward = Backward(op, sample, leaves)
+    found = torch.autograd.grad(
+        [outputs[p] for p in backward.places],
+        [inputs[i] for i in leaves],
+        [torch.from_numpy(c._array) for c in backward.cotangents],
+        allow_unused=True,
+    )
+    for ours, theirs in zip(backward.grads(), found, strict=True):
+        assert (ours is None) == (theirs is None)
+        if ours is not None:
+            assert_close(ours._array, theirs.numpy(force=True), "gradient", 1e-9)
+
+
+@cases(lambda op, sample: bool(differentiable(op, sample)), KNOWN_GRAPHS)
+def test_graph(op: Op, sample: Sample) -> None:
+    """Name, edges, and names and bytes of what is kept, for each input alone and for all."""
+    every = differentiable(op, sample)
+    for leaves in [every, *([i] for i in every if len(every) > 1)]:
+        backward = Backward(op, sample, leaves)
+        node = backward.outputs[0].grad_fn
+        _, outputs = run_torch(op, sample, leaves)
+        theirs = outputs[backward.places[0]].grad_fn
+        assert node.name() == theirs.name()
+        assert [f is None for f, _ in node.next_functions] == [
+            f is None for f, _ in theirs.next_functions
+        ]
+        kept: dict[str, int] = {}
+        for name, saved in node.kept():
+            kept[name] = kept.get(name, 0) + saved.tensor._array.nbytes
+        assert kept == torch_kept(theirs)
