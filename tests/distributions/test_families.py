@@ -2,10 +2,8 @@
 
 import pytest
 
-from engines import generator, seed
+from engines import seed
 from twins import assert_same
-
-assert generator  # engines skips the module where torch is missing
 
 
 def t(e, *values, dtype="float32"):
@@ -57,6 +55,64 @@ PARAMETERS = {
         lambda e: {"probs": t(e, 0.3, 0.7, 1.0)},
         lambda e: {"logits": t(e, -1.0, 2.0)},
     ],
+    "GeneralizedPareto": [
+        lambda e: {"loc": t(e, 0.5, 2.0), "scale": t(e, 3.0, 0.4), "concentration": t(e, 0.0, 0.3)},
+        lambda e: {"loc": 0.0, "scale": 1.0, "concentration": t(e, -0.4, 0.6, 1.5)},
+    ],
+    "ContinuousBernoulli": [
+        lambda e: {"probs": t(e, 0.0, 0.3, 0.4999, 1.0)},
+        lambda e: {"logits": t(e, -2.0, 0.0, 3.0)},
+    ],
+    "RelaxedBernoulli": [
+        lambda e: {"temperature": t(e, 0.7), "probs": t(e, 0.3, 0.9)},
+        lambda e: {"temperature": t(e, 0.7), "logits": t(e, -0.3, 1.9)},
+    ],
+    "RelaxedOneHotCategorical": [
+        lambda e: {"temperature": t(e, 0.7), "probs": t(e, 0.2, 0.5, 0.3)},
+        lambda e: {"temperature": t(e, 0.7), "logits": t(e, -0.3, 1.9)},
+    ],
+    "Gamma": [
+        lambda e: {"concentration": t(e, 0.5, 2.0, 7.0), "rate": t(e, 3.0, 0.4, 1.0)},
+        lambda e: {"concentration": 2.0, "rate": 0.5},
+    ],
+    "Chi2": [lambda e: {"df": t(e, 0.5, 4.0)}],
+    "InverseGamma": [lambda e: {"concentration": t(e, 0.5, 3.0), "rate": t(e, 3.0, 0.4)}],
+    "Beta": [
+        lambda e: {"concentration1": t(e, 0.5, 2.0), "concentration0": t(e, 3.0, 0.4)},
+        lambda e: {"concentration1": 2.0, "concentration0": 0.5},
+    ],
+    "Dirichlet": [
+        lambda e: {"concentration": t(e, 0.5, 2.0, 4.0)},
+        lambda e: {"concentration": e.tensor([[0.5, 0.2], [3.0, 4.0]], dtype=e.float64)},
+    ],
+    "StudentT": [
+        lambda e: {"df": t(e, 0.5, 1.5, 6.0), "loc": t(e, 0.0, 1.0, -1.0)},
+        lambda e: {"df": t(e, 2.5), "scale": 2.0},
+    ],
+    "FisherSnedecor": [lambda e: {"df1": t(e, 1.5, 5.0), "df2": t(e, 3.0, 6.0)}],
+    "Binomial": [
+        lambda e: {"total_count": 5, "probs": t(e, 0.3, 0.8)},
+        lambda e: {"total_count": t(e, 40.0, 3.0), "logits": t(e, 0.3, -0.8)},
+    ],
+    "NegativeBinomial": [
+        lambda e: {"total_count": 5.0, "probs": t(e, 0.3, 0.8)},
+        lambda e: {"total_count": t(e, 4.5, 3.0), "logits": t(e, 0.3, -0.8)},
+    ],
+    "Multinomial": [
+        lambda e: {"total_count": 6, "probs": t(e, 0.2, 0.5, 0.3)},
+        lambda e: {"total_count": 3, "logits": e.tensor([[0.1, 2.0], [0.0, 3.0]])},
+    ],
+    "MultivariateNormal": [
+        lambda e: {"loc": t(e, 0.5, -1.0), "scale_tril": e.tensor([[1.0, 0.0], [0.5, 2.0]])},
+        lambda e: {
+            "loc": e.zeros(3, 2),
+            "covariance_matrix": e.tensor([[2.0, 0.5], [0.5, 1.0]]),
+        },
+        lambda e: {
+            "loc": t(e, 0.5, -1.0),
+            "precision_matrix": e.tensor([[[2.0, 0.5], [0.5, 1.0]], [[1.0, 0.2], [0.2, 3.0]]]),
+        },
+    ],
     "Poisson": [lambda e: {"rate": t(e, 0.5, 4.0, 30.0)}, lambda e: {"rate": 2.0}],
 }
 
@@ -103,7 +159,9 @@ def test_reparameterized_samples(name, case):
             return x
         return x, e.autograd.grad(x.sum(), leaves, allow_unused=True), e.rand(1)
 
-    assert_same(run, rtol=2e-4, atol=1e-5)
+    # PyTorch approximates the pathwise derivatives of gamma and beta numbers to 5e-4.
+    of_gamma = {"Gamma", "Chi2", "InverseGamma", "Beta", "Dirichlet", "StudentT", "FisherSnedecor"}
+    assert_same(run, rtol=1e-3 if name in of_gamma else 2e-4, atol=1e-5)
 
 
 @each_case
@@ -180,11 +238,9 @@ def test_values_outside_the_support(name, case):
     assert_same(run)
 
 
-@each_case
+# What is no category is an error of gather.
+@pytest.mark.parametrize(("name", "case"), [c for c in CASES if "Categorical" not in c[0]])
 def test_without_validation_any_value_is_taken(name, case):
-    if name in ("Categorical", "OneHotCategorical", "OneHotCategoricalStraightThrough"):
-        pytest.skip("indices that are none are an error of gather")
-
     def run(e):
         d = make(e, name, case, validate_args=False)
         return d.log_prob(e.full(d.batch_shape + d.event_shape, -0.5))

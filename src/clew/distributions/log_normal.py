@@ -43,7 +43,7 @@ class LogNormal(TransformedDistribution):
 
     @property
     def mode(self) -> Any:
-        return (self.loc - self.scale.square()).exp()
+        return (self.loc - self.scale.pow(2)).exp()
 
     @property
     def variance(self) -> Any:

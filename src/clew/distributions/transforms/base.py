@@ -132,6 +132,9 @@ class _InverseTransform(Transform):
         super().__init__(cache_size=transform._cache_size)
         self._inv = transform
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__  # unlike others, it is nothing without its inverse
+
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
         return self._inv.codomain

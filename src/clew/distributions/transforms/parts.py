@@ -21,16 +21,20 @@ class _Parts(Transform):
         self.transforms = [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
         self.dim = dim
 
+    _what = ""  # the attribute that decides the size of `dim`, in messages
+
     def _size(self) -> int:
         """The size of `dim` that the transforms need."""
         raise NotImplementedError
 
     def _cut(self, x: Any, name: str) -> Sequence[Any]:
         if not -x.ndim <= self.dim < x.ndim:
-            raise AssertionError(f"dim {self.dim} out of range for {name} with {x.ndim} dimensions")
+            raise AssertionError(f"dim {self.dim} out of range for tensor with {x.ndim} dimensions")
         size = x.shape[self.dim]
         if size != self._size():
-            raise AssertionError(f"{name}.size({self.dim}) = {size} must equal {self._size()}")
+            raise AssertionError(
+                f"{name}.size({self.dim}) = {size} must equal {self._what} {self._size()}"
+            )
         return self._slices(x)
 
     def _slices(self, x: Any) -> Sequence[Any]:
@@ -56,6 +60,8 @@ class _Parts(Transform):
 
 class CatTransform(_Parts):
     """Parts of the given lengths (1 by default) along `dim`."""
+
+    _what = "length"
 
     def __init__(
         self,
@@ -112,6 +118,8 @@ class CatTransform(_Parts):
 
 class StackTransform(_Parts):
     """One part at each index of `dim`."""
+
+    _what = "len(transforms)"
 
     def _size(self) -> int:
         return len(self.transforms)
