@@ -10,7 +10,7 @@ import numpy as np
 from clew import dtypes
 from clew.device import require_cpu
 from clew.functions.shape import sizes
-from clew.publish import composite
+from clew.publish import composite, write_out
 from clew.tensor import Tensor
 
 
@@ -56,10 +56,8 @@ def _plain(data: Any) -> Any:
     if isinstance(data, Tensor):
         return data._array if data._array.ndim else data._array.item()
     if isinstance(data, (list, tuple)):
-        if (
-            (data
-            and isinstance(data[0], (list, tuple, Tensor)))
-            or any(isinstance(d, Tensor) for d in data)
+        if (data and isinstance(data[0], (list, tuple, Tensor))) or any(
+            isinstance(d, Tensor) for d in data
         ):
             return [_plain(d) for d in data]
         return data
@@ -161,20 +159,33 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     return Tensor._from_array(ndarray)
 
 
+def _made(array: np.ndarray, out: Any, device: Any, requires_grad: bool) -> Tensor:
+    """A leaf on the array; with `out`, its numbers written into that."""
+    made: Tensor = make(array, None, device, requires_grad)
+    return made if out is None else write_out(out, made)
+
+
+def _kind(dtype: Any, out: Any) -> dtypes.dtype:
+    """The type that was asked for, that of `out`, or the default."""
+    if dtype is None and out is not None:
+        dtype = out.dtype
+    return dtype or dtypes.get_default_dtype()
+
+
+def _refuse_unknown(function: str, names: dict[str, Any]) -> None:
+    for name in names:
+        raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
+
+
 def _filled(name: str, array: Any, doc: str) -> Any:
     def function(
         *size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
         requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None,
         **names: Any,
     ) -> Tensor:  # fmt: skip
-        shape = sizes((names["size"],) if "size" in names else size)
-        kind = dtype or dtypes.get_default_dtype()
-        made = make(array(shape, kind.numpy), None, device, requires_grad)
-        if out is None:
-            return made
-        from clew.publish import write_out
-
-        return write_out(out, made)
+        shape = sizes((names.pop("size"),) if "size" in names else size)
+        _refuse_unknown(name, names)
+        return _made(array(shape, _kind(dtype, out).numpy), out, device, requires_grad)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -193,8 +204,8 @@ def full(
 ) -> Tensor:  # fmt: skip
     """A tensor filled with one value, whose type it takes by default."""
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
-    kind = dtype or dtypes.of_python(type(value))
-    return make(np.full(sizes((size,)), value, kind.numpy), None, device, requires_grad)
+    kind = _kind(dtype, out) if out is not None else dtype or dtypes.of_python(type(value))
+    return _made(np.full(sizes((size,)), value, kind.numpy), out, device, requires_grad)
 
 
 def _like(name: str, array: Any, doc: str) -> Any:
@@ -231,26 +242,28 @@ def arange(
     Raises:
         RuntimeError: the step is zero, or leads away from `end`.
     """
-    values = [a.item() if isinstance(a, Tensor) else a for a in args]
-    start, end, step = 0, None, names.get("step", 1)
-    if len(values) == 1:
-        end = values[0]
-    elif values:
-        start, end, step = (*values, step)[:3]
-    start, end = names.get("start", start), names.get("end", end)
+    order = ("start", "end", "step") if len(args) > 1 or "end" in names else ("end",)
+    given = {"start": 0, "step": 1} | dict(zip(order, args)) | names
+    if "end" not in given or len(args) > len(order):
+        raise TypeError("arange() received an invalid combination of arguments")
+    _refuse_unknown("arange", {n: v for n, v in given.items() if n not in ("start", "end", "step")})
+    start, end, step = (
+        v.item() if isinstance(v, Tensor) else v
+        for v in (given["start"], given["end"], given["step"])
+    )
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     whole = all(isinstance(v, int) for v in (start, end, step))
-    kind = dtype or (dtypes.int64 if whole else dtypes.get_default_dtype())
-    count = max(0, -int(-(end - start) // step)) if whole else int(np.ceil((end - start) / step))
+    kind = dtypes.int64 if whole and dtype is None and out is None else _kind(dtype, out)
     if whole:
-        count = max(0, -(-(end - start) // step))
+        count = -(-(end - start) // step)
         array = start + step * np.arange(count, dtype=np.int64)
     else:
+        count = int(np.ceil((end - start) / step))
         array = start + step * np.arange(count, dtype=np.float64)
-    return make(array.astype(kind.numpy), None, device, requires_grad)
+    return _made(array.astype(kind.numpy), out, device, requires_grad)
 
 
 @composite(method=False)
@@ -261,7 +274,7 @@ def linspace(
     """`steps` evenly spaced numbers from `start` to `end`, both included."""
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    kind = dtype or dtypes.get_default_dtype()
+    kind = _kind(dtype, out)
     # PyTorch counts from both ends, each with the step in the result's type.
     first, last = kind.numpy.type(start), kind.numpy.type(end)
     step = (last - first) / kind.numpy.type(max(steps - 1, 1))
@@ -271,16 +284,18 @@ def linspace(
     array = np.where(index < steps // 2, front, back).astype(kind.numpy)
     if steps == 1:
         array[:] = start
-    return make(array, None, device, requires_grad)
+    return _made(array, out, device, requires_grad)
 
 
 @composite(method=False)
-def logspace(start: Any, end: Any, steps: int, base: float = 10.0, **options: Any) -> Tensor:
+def logspace(
+    start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any = None, dtype: Any = None,
+    device: Any = None, layout: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """Numbers ``base ** e`` for `steps` evenly spaced exponents."""
     exponents = linspace(start, end, steps, dtype=dtypes.float64)._array
-    kind = options.pop("dtype", None) or dtypes.get_default_dtype()
-    array = np.power(base, exponents).astype(kind.numpy)
-    return make(array, None, options.pop("device", None), options.pop("requires_grad", False))
+    array = np.power(base, exponents).astype(_kind(dtype, out).numpy)
+    return _made(array, out, device, requires_grad)
 
 
 @composite(method=False)
@@ -289,8 +304,7 @@ def eye(
     device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """Ones on the diagonal of an n by m matrix of zeros."""
-    kind = dtype or dtypes.get_default_dtype()
-    return make(np.eye(n, m, dtype=kind.numpy), None, device, requires_grad)
+    return _made(np.eye(n, m, dtype=_kind(dtype, out).numpy), out, device, requires_grad)
 
 
 @composite(method=False)
