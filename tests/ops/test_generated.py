@@ -283,7 +283,7 @@ def test_types(op: Op, sample: Sample, target: Any) -> None:
     narrow = in_dtype(sample, target)
     try:
         values(op, narrow)
-    except NotImplementedError:
+    except RuntimeError:  # the op has no kernel for this type
         assert target is not clew.float32
         return
     backward = Backward(op, narrow, differentiable(op, sample))

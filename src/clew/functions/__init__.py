@@ -12,8 +12,9 @@ from clew.functions import decompose as decompose
 from clew.functions import distance as distance
 from clew.functions import dropout as dropout
 from clew.functions import einsum as einsum
-from clew.functions import foreign as foreign
 from clew.functions import embedding_bag as embedding_bag
+from clew.functions import foreign as foreign
+from clew.functions import grid_sample as grid_sample
 from clew.functions import index as index
 from clew.functions import indexing as indexing
 from clew.functions import join as join

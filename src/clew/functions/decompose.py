@@ -219,13 +219,13 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Any:
     Raises:
         LinAlgError: a matrix is not positive-definite.
     """
-    attrs = {"upper": upper, "check_errors": True, "name": "linalg.cholesky"}
+    attrs = {"upper": upper, "check_errors": True, "caller": "linalg.cholesky"}
     return apply(REGISTRY["linalg_cholesky_ex"], (A,), attrs)[0]
 
 
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
     """`cholesky`, and the order of the first leading minor that is not positive (0: none)."""
-    attrs = {"upper": upper, "check_errors": check_errors, "name": "linalg.cholesky_ex"}
+    attrs = {"upper": upper, "check_errors": check_errors, "caller": "linalg.cholesky_ex"}
     found = apply(REGISTRY["linalg_cholesky_ex"], (A,), attrs)
     return named_result("linalg_cholesky_ex", "L", "info")(*found)
 
@@ -311,13 +311,13 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Any:
 
 def eig(A: Tensor) -> Any:
     """The eigenvalues and eigenvectors of square matrices, complex and in no order."""
-    found = apply(REGISTRY["linalg_eig"], (A,), {"name": "linalg.eig"})
+    found = apply(REGISTRY["linalg_eig"], (A,), {"caller": "linalg.eig"})
     return named_result("linalg_eig", "eigenvalues", "eigenvectors")(*found)
 
 
 def eigvals(A: Tensor) -> Any:
     """The eigenvalues of square matrices, complex and in no order."""
-    return apply(REGISTRY["linalg_eig"], (A,), {"name": "linalg.eigvals"})[0]
+    return apply(REGISTRY["linalg_eig"], (A,), {"caller": "linalg.eigvals"})[0]
 
 
 # -- LU

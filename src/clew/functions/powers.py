@@ -14,7 +14,7 @@ from clew.functions.linalg import matmul
 from clew.functions.norms import matrix_norm
 from clew.op import REGISTRY
 from clew.ops.matrices import check_square
-from clew.ops.pseudo import cutoff
+from clew.ops.pseudo import check_precision, cutoff
 from clew.publish import composite
 from clew.tensor import Tensor
 
@@ -69,12 +69,6 @@ def pinv(
         atol: singular values below count as 0.
         rtol: those below this share of the largest do.
     """
-    array = A._array
-    if array.ndim < 2 or array.dtype.kind not in "fc" or array.dtype.itemsize == 2:
-        raise RuntimeError(
-            f"linalg.pinv({dtypes.scalar_name(array.dtype)}{{{list(array.shape)}}}): expected a "
-            "tensor with 2 or more dimensions of float, double, cfloat or cdouble types"
-        )
     rtol = rcond if rtol is None else rtol
     limits = [x._array if isinstance(x, Tensor) else x for x in (atol, rtol)]
     attrs = {"atol": limits[0], "rtol": limits[1], "hermitian": hermitian}
@@ -93,8 +87,7 @@ def matrix_rank(
         raise RuntimeError(
             "torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions."
         )
-    if array.dtype.kind not in "fc" or array.dtype.itemsize == 2:
-        raise RuntimeError("This function doesn't handle types other than float and double")
+    check_precision(array)
     atol = tol if tol is not None else atol
     limits = [x._array if isinstance(x, Tensor) else x for x in (atol, rtol)]
     if array.size == 0:

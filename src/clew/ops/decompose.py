@@ -99,8 +99,8 @@ def _of_tall_qr(F: Any, of_q: Any, of_r: Any, q: Any, r: Any) -> Any:
 # -- singular values
 
 
-@op("phase_checked(self; name)", publish=(), jvp="linear", self=lambda F, grad: grad)
-def phase_checked(x: Any, *, name: str) -> Any:
+@op("phase_checked(self; caller)", publish=(), jvp="linear", self=lambda F, grad: grad)
+def phase_checked(x: Any, *, caller: str) -> Any:
     """`self`, the products of complex vectors with their gradients.
 
     Raises:
@@ -110,10 +110,10 @@ def phase_checked(x: Any, *, name: str) -> Any:
     if np.allclose(np.diagonal(x, 0, -2, -1).imag, 0, rtol=1e-2, atol=1e-2):
         return x
     kind, end = "eigenvectors", "this quantity, so it is ill-defined."
-    if name == "svd_backward":
+    if caller == "svd_backward":
         kind, end = "singular vectors", "this phase term, making it ill-defined."
     raise RuntimeError(
-        f"{name}: The {kind} in the complex case are specified up to multiplication by "
+        f"{caller}: The {kind} in the complex case are specified up to multiplication by "
         f"e^{{i phi}}. The specified loss function depends on {end}"
     )
 
@@ -158,7 +158,7 @@ def _of_svd(F: Any, of_u: Any, of_s: Any, of_vh: Any, u: Any, s: Any, vh: Any) -
     along_v = None if of_vh is None else F.matrix_product(vh, adjoint(F, of_vh))
     if is_complex(u):
         both = [along for along in (along_u, along_v) if along is not None]
-        F.phase_checked(both[0] if len(both) == 1 else both[0] + both[1], name="svd_backward")
+        F.phase_checked(both[0] if len(both) == 1 else both[0] + both[1], caller="svd_backward")
     inner = None
     if along_u is not None:
         inner = _skew(F, along_u) / gaps * F.unsqueeze(s, -2)
@@ -209,7 +209,7 @@ def _(F: Any, grads: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     gaps = gaps + diagonal_matrices(F, F.ones_like(eigenvalues))
     inner = F.matrix_product(turned, of_vectors)
     if is_complex(eigenvectors):
-        inner = F.phase_checked(inner, name="linalg_eigh_backward")
+        inner = F.phase_checked(inner, caller="linalg_eigh_backward")
     inner = (inner - diagonal_matrices(F, diagonals(F, inner))) / gaps
     if of_values is not None:
         inner = inner + diagonal_matrices(F, of_values)
@@ -217,10 +217,10 @@ def _(F: Any, grads: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     return (whole + adjoint(F, whole)) / 2
 
 
-@op("linalg_eig(self; name='linalg.eig') -> eigenvalues, eigenvectors", publish=())
-def linalg_eig(x: Any, *, name: str) -> Any:
+@op("linalg_eig(self; caller='linalg.eig') -> eigenvalues, eigenvectors", publish=())
+def linalg_eig(x: Any, *, caller: str) -> Any:
     """The eigenvalues and eigenvectors of square matrices, complex."""
-    check_square(x, name)
+    check_square(x, caller)
     if x.dtype.kind in "biu":
         raise RuntimeError(f"Unknown Complex ScalarType for {scalar_name(x.dtype)}")
     refuse_halves_and_integers(x, "linalg_eig_out_cpu")
@@ -238,7 +238,7 @@ def _(F: Any, grads: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     inner: Any = 0
     if of_vectors is not None:
         inner = F.matrix_product(turned, of_vectors)
-        inner = F.phase_checked(inner, name="linalg_eig_backward")
+        inner = F.phase_checked(inner, caller="linalg_eig_backward")
         # The vectors are of length one and their phase is free: neither may count.
         length = F.real(diagonals(F, inner))
         inner = inner - F.matrix_product(turned, eigenvectors) * F.unsqueeze(length, -2)

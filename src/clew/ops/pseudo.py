@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from clew.dtypes import scalar_name
 from clew.op import op
 from clew.ops.matrices import (
     LinAlgError,
@@ -17,6 +18,16 @@ from clew.ops.matrices import (
 from clew.ops.solve import is_vector_batch
 
 # -- pseudo-inverses
+
+
+def check_precision(x: Any) -> None:
+    """Refuse types that have no rounding error LAPACK knows.
+
+    Raises:
+        RuntimeError: the type is neither single nor double precision.
+    """
+    if x.dtype.kind not in "fc" or x.dtype.itemsize == 2:
+        raise RuntimeError("This function doesn't handle types other than float and double")
 
 
 def cutoff(x: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
@@ -33,6 +44,11 @@ def cutoff(x: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
 @op("linalg_pinv(self; atol, rtol, hermitian)", publish=(), node="LinalgPinvBackward0")
 def linalg_pinv(x: Any, *, atol: Any, rtol: Any, hermitian: bool) -> Any:
     """The Moore-Penrose inverse of each matrix."""
+    if x.ndim < 2 or x.dtype.kind not in "fc" or x.dtype.itemsize == 2:
+        raise RuntimeError(
+            f"linalg.pinv({scalar_name(x.dtype)}{{{list(x.shape)}}}): expected a tensor with 2 or "
+            "more dimensions of float, double, cfloat or cdouble types"
+        )
     if x.size == 0:
         return np.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
     atol, rtol = cutoff(x, atol, rtol)
@@ -94,6 +110,7 @@ _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
     publish=(), no_grad_outputs=(2, 3))  # fmt: skip
 def linalg_lstsq(a: Any, b: Any, *, rcond: Any, driver: str) -> Any:
     """X that makes ``|A X - B|`` smallest, and then itself is."""
+    check_precision(a)
     vector = is_vector_batch(a.shape, b.shape)
     right = b[..., None] if vector else b
     m, n = a.shape[-2:]

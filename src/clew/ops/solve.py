@@ -68,6 +68,7 @@ def _(F: Any, grad: Any, A: Any) -> Any:
 @op("cofactors(A)", publish=())
 def cofactors(x: Any) -> Any:
     """The derivative of the determinant: ``det(A) * inverse(A).T``, also where A is singular."""
+    check_floating(x, "linalg.det", "lu_cpu")
     if x.shape[-1] < 2:
         return np.ones_like(x)
     if not np.all(np.isfinite(x)):
@@ -220,6 +221,7 @@ def linalg_solve_triangular(a: Any, b: Any, *, upper: bool, left: bool, unitrian
     if b.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
     _check_equation(a, b, left, name)
+    refuse_halves_and_integers(b, "triangular_solve_cpu")
     part = triangle(a, upper, unitriangular)
     right = b if left else np.swapaxes(b, -1, -2)
     if not left:
@@ -303,15 +305,15 @@ def _of_cholesky(F: Any, grad: Any, factor: Any, upper: bool) -> Any:
     return F.linalg_solve_triangular(factor, inner, upper=False, left=False)
 
 
-@op("linalg_cholesky_ex(A; upper=False, check_errors=False, name='linalg.cholesky') -> L, info",
+@op("linalg_cholesky_ex(A; upper=False, check_errors=False, caller='linalg.cholesky') -> L, info",
     publish=(), no_grad_outputs=(1,))  # fmt: skip
-def linalg_cholesky_ex(x: Any, *, upper: bool, check_errors: bool, name: str) -> Any:
+def linalg_cholesky_ex(x: Any, *, upper: bool, check_errors: bool, caller: str) -> Any:
     """The Cholesky factor of each positive-definite matrix, and the order of a bad minor."""
     check_square(x, "linalg.cholesky")
     check_floating(x, "linalg.cholesky", "cholesky_cpu")
     factor, info = _cholesky(x, upper)
     if check_errors:
-        check_positive(info, name)
+        check_positive(info, caller)
     return factor, info
 
 
@@ -351,6 +353,7 @@ def cholesky_solve(b: Any, factor: Any, *, upper: bool) -> Any:
             raise RuntimeError(
                 f"{name} should have at least 2 dimensions, but has {x.ndim} dimensions instead"
             )
+    refuse_halves_and_integers(b, "cholesky_solve_cpu")
     broadcast_shape(factor.shape[:-2], b.shape[:-2])
     part = triangle(factor, upper, False)
     turned = np.swapaxes(part, -1, -2).conj()
@@ -379,6 +382,7 @@ def cholesky_inverse(factor: Any, *, upper: bool) -> Any:
         RuntimeError: the tensor is no batch of square matrices.
     """
     check_square(factor, "cholesky_inverse")
+    refuse_halves_and_integers(factor, "cholesky_inverse_out_cpu")
     part = triangle(factor, upper, False)
     turned = np.swapaxes(part, -1, -2).conj()
     return column_major(
