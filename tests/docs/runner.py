@@ -155,14 +155,13 @@ def check_quote(block: Block, path: str) -> str | None:
 
 
 def quote_anew(block: Block, path: str) -> str | None:
-    """What stands in the file from the first to the last line of a quotation; None if neither."""
+    """What stands in the file from the first to the last line of a quotation, if they do."""
     source = (ROOT / path).read_text(encoding="utf-8").splitlines()
-    if source.count(block.lines[0]) != 1:
-        return None
-    start = source.index(block.lines[0])
-    if block.lines[-1] not in source[start:]:
-        return None
-    return "\n".join(source[start : source.index(block.lines[-1], start) + 1])
+    for start, line in enumerate(source):
+        within = source[start : start + LONGEST_QUOTE]
+        if line == block.lines[0] and block.lines[-1] in within:
+            return "\n".join(within[: within.index(block.lines[-1]) + 1])
+    return None
 
 
 def update_quotes(path: Path) -> None:
