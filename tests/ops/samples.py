@@ -18,6 +18,7 @@ import importlib
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +246,7 @@ def differentiable(op: Op, sample: Sample) -> list[int]:
     ]
 
 
+@cache
 def load() -> dict[str, tuple[Op, list[Sample]]]:
     """All ops by name, with their samples."""
     for path in sorted(Path(__file__).parent.glob("samples_*.py")):
