@@ -55,7 +55,9 @@ def _only_arrays(F: Any, grad: Any, self: Any) -> Any:
 
 FAULTS: dict[str, tuple[str, Op]] = {
     "writes to its input": ("test_forward", make("faulty(self)", _writes)),
-    "gives something else each time": ("test_forward", make("faulty(self)", lambda x: x * next(_numbers))),
+    "gives something else each time": (
+        "test_forward", make("faulty(self)", lambda x: x * next(_numbers))
+    ),
     "depends on memory": ("test_memory", make("faulty(self)", _by_memory)),
     "wrong derivative": ("test_first_order", square(self=lambda F, grad, self: grad * self)),
     "gradient of another shape": (
