@@ -178,15 +178,7 @@ def apply_inplace(
     if plan is not None and plan.saves_first_input:
         # The rule wants the value from before the write, with its history.
         operands = (apply(REGISTRY["clone"], (target,), {"memory_format": None}), *inputs)
-    if op.write is not None:
-        quietly(op.write, arrays, attrs)
-    else:
-        try:
-            result = quietly(op.forward, arrays, attrs)
-        except ValueError as error:
-            raise _as_torch_says(error, arrays) from None
-        _check_fit(result, array)
-        array[...] = result
+    _write(op, arrays, attrs, array)
     target._counter.bump(name)
     node = None
     if plan is not None:
@@ -198,6 +190,19 @@ def apply_inplace(
         for observer in observers:
             observer.on_inplace(op, target, node)
     return target
+
+
+def _write(op: Op, arrays: list[Any], attrs: dict[str, Any], array: np.ndarray) -> None:
+    """Compute the result and put it into `array`, the memory of the target."""
+    if op.write is not None:
+        quietly(op.write, arrays, attrs)
+        return
+    try:
+        result = quietly(op.forward, arrays, attrs)
+    except ValueError as error:
+        raise _as_torch_says(error, arrays) from None
+    _check_fit(result, array)
+    array[...] = result
 
 
 def _check_expanded(target: Tensor, inputs: Sequence[Any], name: str) -> None:

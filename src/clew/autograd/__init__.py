@@ -23,7 +23,7 @@ from clew.autograd.modes import (
     set_grad_enabled,
     state,
 )
-from clew.autograd.node import GradientEdge
+from clew.autograd.node import GradientEdge, Node
 from clew.autograd.saved import hook_stack
 from clew.autograd.seeds import as_tuple, batches_of, gradients_of, is_single
 from clew.dispatch import TENSORS
@@ -44,6 +44,18 @@ class Variable(metaclass=_VariableType):
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:
         made = Tensor() if data is None else data.detach()
         return made.requires_grad_() if requires_grad else made
+
+
+def _call_node(node: Node, *grads: Any) -> Any:
+    """The gradients of a node's inputs, from those of its outputs, outside any backward pass."""
+    expected = len(node.metas) or 1
+    if len(grads) != expected:
+        raise TypeError(f"expected {expected} arguments, got {len(grads)} arguments instead")
+    results = tuple(node.run(list(grads), TENSOR, None))
+    return results[0] if len(results) == 1 else results
+
+
+Node.__call__ = _call_node  # type: ignore[attr-defined]
 
 
 class _ExecutionEngine:

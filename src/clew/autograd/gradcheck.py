@@ -50,12 +50,11 @@ def gradcheck(
         atol, rtol: how far they may be apart.
         raise_exception: raise instead of returning False.
         nondet_tol: how far two backward passes may be apart.
-        check_undefined_grad: also check that backward can take outputs without a gradient.
-        check_grad_dtypes: also check the types of gradients.
-        check_batched_grad: also check gradients of a batch of output gradients.
+        check_undefined_grad: check that backward can take outputs without a gradient.
+        check_grad_dtypes, check_batched_grad: check types, and batches of output gradients.
         check_backward_ad: check reverse mode.
         fast_mode: compare random combinations of the Jacobian's elements only.
-        masked: for sparse tensors, which clew does not have.
+        masked: for sparse tensors, which clew lacks.
 
     Raises:
         GradcheckError: they differ.

@@ -141,16 +141,6 @@ class Node:
         """One gradient (or None) for each edge; `need` says which are wanted (None: all)."""
         raise NotImplementedError
 
-    def __call__(self, *grads: Any) -> Any:
-        """The gradients of the inputs, from those of the outputs, outside any backward pass."""
-        from clew.autograd.algebra import TENSOR
-
-        expected = len(self.metas) or 1
-        if len(grads) != expected:
-            raise TypeError(f"expected {expected} arguments, got {len(grads)} arguments instead")
-        results = tuple(self.run(list(grads), TENSOR, None))
-        return results[0] if len(results) == 1 else results
-
     def release(self, freed: Freed) -> None:
         """Let go of the saved values."""
 
