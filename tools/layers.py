@@ -27,7 +27,17 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
     ("tensor", ("tensor", "dispatch", "publish", "autograd", "functions", "methods", "printing")),
     (
         "clients",
-        ("nn", "optim", "utils", "distributions", "inspect", "serialization", "testing", "random", "linalg"),
+        (
+            "nn",
+            "optim",
+            "utils",
+            "distributions",
+            "inspect",
+            "serialization",
+            "testing",
+            "random",
+            "linalg",
+        ),
     ),
     ("command", ("cli", "torch_alias", "__main__", "__init__")),
 ]
