@@ -81,6 +81,9 @@ CALLS: dict[str, Callable[..., Any]] = {
     "nll_loss_2d": lambda *inputs, reduction, ignore_index: aten.nll_loss2d_forward(
         *inputs, reduction, ignore_index
     ),
+    "linalg_cholesky_ex": lambda a, caller, **attrs: torch.linalg.cholesky_ex(a, **attrs),
+    "linalg_eig": lambda a, caller: torch.linalg.eig(a),
+    "linalg_eigh": lambda a, UPLO: torch.linalg.eigh(a, UPLO),
     "multilabel_margin_loss": lambda *inputs, reduction: aten.multilabel_margin_loss_forward(
         *inputs, reduction
     ),

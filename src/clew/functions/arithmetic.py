@@ -181,8 +181,8 @@ composite(function=False, name="where")(
 def fill(self: Tensor, value: Any) -> Tensor:
     """A tensor like `self`, filled with a number or a 0-d tensor."""
     if isinstance(value, Tensor):
-        return apply(REGISTRY["fill_tensor"], (self, value))  # type: ignore[no-any-return]
-    return apply(REGISTRY["fill"], (self,), {"value": value})  # type: ignore[no-any-return]
+        return apply(REGISTRY["fill_tensor"], (self, value))
+    return apply(REGISTRY["fill"], (self,), {"value": value})
 
 
 @composite()
