@@ -184,6 +184,11 @@ def samples_of(op: Op) -> list[Sample]:
     return [replace(s, attrs={**op.default_attrs, **s.attrs}) for s in found]
 
 
+def case_id(op: Op, sample: Sample) -> str:
+    """What tests call an op's sample."""
+    return f"{op.name}-{sample.name.replace(' ', '_')}"
+
+
 def _required(op: Op) -> list[str]:
     return [name for name in op.attrs if name not in op.default_attrs]
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import clew
+from clew.autograd.algebra import ARRAY
 from clew.autograd.node import OpNode
 from clew.dispatch import apply_inplace
 from clew.op import Op
@@ -36,6 +37,7 @@ from ops.recorder import record
 from ops.samples import (
     DOMAINS,
     Sample,
+    case_id,
     declared_for,
     differentiable,
     in_dtype,
@@ -44,15 +46,12 @@ from ops.samples import (
 )
 
 OPS = load()
-Case = tuple[Op, Sample]
 
 
 def cases(wanted: Callable[[Op, Sample], bool]) -> Any:
     """Parametrise a test by the samples of all ops for which `wanted` holds."""
     chosen = [(op, s) for op, found in OPS.values() for s in found if wanted(op, s)]
-    return pytest.mark.parametrize(
-        "op, sample", chosen, ids=[f"{op.name}-{s.name.replace(' ', '_')}" for op, s in chosen]
-    )
+    return pytest.mark.parametrize("op, sample", chosen, ids=[case_id(*case) for case in chosen])
 
 
 def has_gradient(op: Op, sample: Sample) -> bool:
@@ -212,8 +211,6 @@ def _scaled(value: Any, factor: float) -> Any:
 
 
 def _run_rule(rule: Any, grads: Any, saved: Any, attrs: Any, need: Any) -> list[Any]:
-    from clew.autograd.algebra import ARRAY
-
     incoming = grads if rule.all_grads else grads[0]
     named = {**attrs, "need": need} if rule.joint else attrs
     with np.errstate(all="ignore"):

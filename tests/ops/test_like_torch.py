@@ -15,7 +15,7 @@ import pytest
 
 from clew.op import Op
 from ops.calls import Backward, assert_close, values
-from ops.samples import Sample, differentiable, load
+from ops.samples import Sample, case_id, differentiable, load
 from ops.torch_calls import torch, torch_attrs, torch_call, torch_inputs, torch_kept
 
 OPS = load()
@@ -91,7 +91,7 @@ def cases(wanted: Callable[[Op, Sample], bool], known: dict[str, str]) -> Any:
         if torch_call(op) is None:
             continue
         for sample in found:
-            name = f"{op.name}-{sample.name.replace(' ', '_')}"
+            name = case_id(op, sample)
             why = [reason for pattern, reason in known.items() if fnmatch(name, pattern)]
             marks = [pytest.mark.xfail(strict=True, reason=why[0])] if why else []
             if wanted(op, sample):
@@ -116,13 +116,13 @@ def test_every_published_op_is_compared() -> None:
 
 
 def test_known_differences_are_of_samples() -> None:
-    names = [f"{op.name}-{s.name.replace(' ', '_')}" for op, found in OPS.values() for s in found]
+    names = [case_id(op, sample) for op, found in OPS.values() for sample in found]
     for pattern in (*KNOWN_RESULTS, *KNOWN_GRAPHS, *FREE):
         assert any(fnmatch(name, pattern) for name in names), pattern
 
 
 def is_determined(op: Op, sample: Sample) -> bool:
-    return not any(fnmatch(f"{op.name}-{sample.name}", pattern) for pattern in FREE)
+    return not any(fnmatch(case_id(op, sample), pattern) for pattern in FREE)
 
 
 @cases(is_determined, KNOWN_RESULTS)
