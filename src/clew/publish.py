@@ -60,7 +60,8 @@ def composite(
 
 def _other_names(f: Callable[..., Any]) -> dict[str, str]:
     """The names that PyTorch takes for parameters of `f` besides their own."""
-    parameters = inspect.signature(f).parameters
+    code = inspect.unwrap(f).__code__
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     return {
         alias: name
         for alias, name in KEYWORD_ALIASES.items()

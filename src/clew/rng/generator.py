@@ -48,7 +48,7 @@ class Generator:
         "_float_normal",
         "_fresh",
         "_seed",
-        "_twister",
+        "_engine",
         "lock",
         "spare_normal",
     )
@@ -68,7 +68,7 @@ class Generator:
                 f"Cannot get {kind.upper()} generator: clew draws random numbers on the CPU only"
             )
         self.lock = threading.RLock()
-        self._twister = np.random.MT19937(0)
+        self._engine: Any = None
         self.manual_seed(_DEFAULT_SEED)
 
     def manual_seed(self, seed: int, /) -> Generator:
@@ -86,11 +86,20 @@ class Generator:
             )
         with self.lock:
             self._seed = int(seed) % 2**64
-            self._twister._legacy_seeding(self._seed % 2**32)
+            if self._engine is not None:
+                self._engine._legacy_seeding(self._seed % 2**32)
             self._fresh = True
             self.spare_normal = None
             self._float_normal: float | None = None
         return self
+
+    @property
+    def _twister(self) -> Any:
+        """NumPy's Mersenne twister; made when first needed, for importing numpy.random is slow."""
+        if self._engine is None:
+            self._engine = np.random.MT19937(0)
+            self._engine._legacy_seeding(self._seed % 2**32)
+        return self._engine
 
     @property
     def device(self) -> _device:
