@@ -16,6 +16,7 @@ from clew.ops import embed as embed
 from clew.ops import embedding as embedding
 from clew.ops import embedding_bag as embedding_bag
 from clew.ops import gamma as gamma
+from clew.ops import grid_sample as grid_sample
 from clew.ops import im2col as im2col
 from clew.ops import index as index
 from clew.ops import join as join

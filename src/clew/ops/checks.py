@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from clew.dtypes import scalar_name
@@ -25,3 +26,15 @@ def real_only(x: Any, kernel: str) -> None:
     """
     if x.dtype.kind in "bc":
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(x.dtype)}'")
+
+
+def differentiable_once(name: str) -> Callable[..., Any]:
+    """The rule of a derivative that has none itself: it raises when a gradient arrives.
+
+    `name` is PyTorch's name of the op, which has no derivative there either.
+    """
+
+    def rule(F: Any, grads: Any) -> Any:
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    return rule

@@ -87,6 +87,10 @@ from clew.nn.functional.embedding import (
 from clew.nn.functional.embedding_bag import (
     embedding_bag,
 )
+from clew.nn.functional.grid import (
+    affine_grid,
+    grid_sample,
+)
 from clew.nn.functional.loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
