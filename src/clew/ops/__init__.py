@@ -9,6 +9,7 @@ from clew.ops import bilinear as bilinear
 from clew.ops import choose as choose
 from clew.ops import compare as compare
 from clew.ops import conv as conv
+from clew.ops import ctc as ctc
 from clew.ops import cumulative as cumulative
 from clew.ops import decompose as decompose
 from clew.ops import elementwise as elementwise

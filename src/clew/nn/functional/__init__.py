@@ -69,6 +69,9 @@ from clew.nn.functional.activation import (
 from clew.nn.functional.attention import (
     scaled_dot_product_attention,
 )
+from clew.nn.functional.ctc import (
+    ctc_loss,
+)
 from clew.nn.functional.distance import (
     normalize,
 )
