@@ -66,7 +66,7 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
         result = np.asarray(result)
     out = _new(Tensor)
     out._array = result
-    out._edge = out._grad = out._meta = None
+    out._grad = out._meta = None
     if op.view:
         out._counter = inputs[0]._counter
         _mark_view(out, inputs[0], Creation.NORMAL)
@@ -76,6 +76,7 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
     if mask and state.grad_enabled and op.rules and result.dtype.kind in "fcV":
         node = _record(op, inputs, attrs, mask, (out,), ((result.shape, result.dtype),))
     if node is None:
+        out._edge = None
         out._requires_grad = False
         out._cut = _cut_by(op) if mask else cut
     else:
@@ -233,7 +234,7 @@ def _record(
     edges: tuple[Any, ...] | None = None,
 ) -> OpNode | None:
     """Make the node of a call; None if no input that requires grad has a rule."""
-    plan = plan_for(op, mask, len(inputs))
+    plan = op.plans.get(mask) or plan_for(op, mask, len(inputs))
     if not plan.calls:
         return None
     if edges is None:

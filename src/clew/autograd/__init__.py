@@ -48,7 +48,7 @@ class Variable(metaclass=_VariableType):
 
 def _call_node(node: Node, *grads: Any) -> Any:
     """The gradients of a node's inputs, from those of its outputs, outside any backward pass."""
-    expected = len(node.metas) or 1
+    expected = len(node.metas)
     if len(grads) != expected:
         raise TypeError(f"expected {expected} arguments, got {len(grads)} arguments instead")
     results = tuple(node.run(list(grads), TENSOR, None))

@@ -188,7 +188,7 @@ def _run(task: GraphTask, roots: Sequence[tuple[Edge, Any]], dependencies: dict[
     arrival = itertools.count().__next__
     for (node, output_nr), grad in roots:
         if node not in buffers:
-            buffers[node] = [None] * (len(node.metas) or 1)
+            buffers[node] = [None] * len(node.metas)
             if not dependencies[node]:
                 heapq.heappush(ready, (-node.seq, arrival(), node))
         if buffers[node][output_nr] is None:
@@ -282,10 +282,10 @@ def _deliver(
     """
     buffer = buffers.get(following)
     if buffer is None:
-        buffer = buffers[following] = [None] * (len(following.metas) or 1)
+        buffer = buffers[following] = [None] * len(following.metas)
     if grad is None:
         return
-    meta = following.meta(output_nr)
+    meta = following.metas[output_nr]
     if meta is not None:
         grad = algebra.fit(grad, meta, node, index)
     if buffer[output_nr] is None:

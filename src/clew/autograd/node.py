@@ -117,7 +117,7 @@ class Node:
     @property
     def _input_metadata(self) -> tuple[InputMetadata, ...]:
         """What the gradients that arrive here must be like."""
-        metas = [self.meta(i) for i in range(len(self.metas) or 1)]
+        metas = self.metas
         return tuple(InputMetadata(m[0], of_numpy(m[1])) for m in metas if m is not None)
 
     def _hooks(self) -> NodeHooks:
@@ -132,10 +132,6 @@ class Node:
     def register_prehook(self, fn: Callable[[Any], Any]) -> RemovableHandle:
         """Call ``fn(grad_outputs)`` before the node runs; it may return new grad_outputs."""
         return add_hook(self._hooks().before, fn)
-
-    def meta(self, output_nr: int) -> Meta | None:
-        """Shape and dtype that the gradient of this output must have."""
-        return self.metas[output_nr]
 
     def run(self, grads: list[Any], algebra: Any, need: Sequence[bool] | None) -> Sequence[Any]:
         """One gradient (or None) for each edge; `need` says which are wanted (None: all)."""
@@ -199,7 +195,7 @@ class OpNode(Node):
         saved = self.saved
         if saved.__class__ is Freed:
             saved.raise_for(self)
-        values = algebra.values(saved, self)
+        values = algebra.values(saved, self) if saved else saved
         F = algebra.namespace
         results: list[Any] = [None] * len(self.edges)
         only = self.plan.only_call
@@ -314,7 +310,6 @@ class AccumulateGrad(Node):
         self.variable = variable
         self.lock = threading.Lock()
         self.edges = ()
-        self.metas = ()
         self.seq = FIRST
         self.site = None
         self.hooks = None
@@ -323,9 +318,11 @@ class AccumulateGrad(Node):
     def name(self) -> str:
         return "torch::autograd::AccumulateGrad"
 
-    def meta(self, output_nr: int) -> Meta | None:
+    @property
+    def metas(self) -> tuple[Meta]:  # type: ignore[override]
+        """Those of the leaf as it is now: its data may have been replaced."""
         array = self.variable._array
-        return (array.shape, array.dtype)
+        return ((array.shape, array.dtype),)
 
     def run(self, grads: list[Any], algebra: Any, need: Sequence[bool] | None) -> Sequence[Any]:
         raise TypeError("AccumulateGrad is run by the engine, which knows who owns the gradient")

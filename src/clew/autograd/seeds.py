@@ -80,7 +80,7 @@ def _gradient_of(root: Any, value: Any, position: int) -> Tensor:
         if not implied and (not isinstance(root, Tensor) or root.requires_grad):
             raise NonScalarBackwardError(root, shape, dtype)
         # For a root that requires no grad the reason is named later.
-        return Tensor._from_array(_ones(shape, dtype))  # type: ignore[no-any-return]
+        return Tensor._from_array(_ones(shape, dtype))
     if not isinstance(value, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(value).__name__}")
     if value._array.shape != shape:
@@ -115,4 +115,4 @@ def _ones(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 def _meta_of(root: Any) -> Any:
     if isinstance(root, Tensor):
         return root._array.shape, root._array.dtype
-    return root.node.meta(root.output_nr)
+    return root.node.metas[root.output_nr]
