@@ -13,9 +13,11 @@ from clew.ops import ctc as ctc
 from clew.ops import cumulative as cumulative
 from clew.ops import decompose as decompose
 from clew.ops import elementwise as elementwise
+from clew.ops import elu as elu
 from clew.ops import embed as embed
 from clew.ops import embedding as embedding
 from clew.ops import embedding_bag as embedding_bag
+from clew.ops import fractional_pool as fractional_pool
 from clew.ops import gamma as gamma
 from clew.ops import grid_sample as grid_sample
 from clew.ops import im2col as im2col
@@ -43,6 +45,7 @@ from clew.ops import search as search
 from clew.ops import slices as slices
 from clew.ops import softmax as softmax
 from clew.ops import solve as solve
+from clew.ops import special as special
 from clew.ops import statistics as statistics
 from clew.ops import unary as unary
 from clew.ops import view as view
