@@ -1,4 +1,4 @@
-"""The error function, its complement and its inverse, in double precision. Imports NumPy only.
+"""The error function and its kin in double precision. Imports NumPy only.
 
 The polynomials are Chebyshev interpolants computed with 60 digits and rounded to double. The error
 is at most two units in the last place of a double for erf and erfinv, five for erfc.
@@ -95,6 +95,29 @@ def erfinv(y: NDArray) -> NDArray:
         step = excess * np.exp(x * x) * (sqrt(pi) / 2)
         x -= step / (1 + x * step)
     return np.copysign(np.where(size == 1, np.inf, x), y)
+
+
+@in_double
+def erfcx(x: NDArray) -> NDArray:
+    """exp(x**2) times erfc(x), which does not vanish for large `x`."""
+    return _erfcx(x)
+
+
+@in_double
+def log_ndtr(x: NDArray) -> NDArray:
+    """The logarithm of the probability that a standard normal variable is below `x`."""
+    t = x / sqrt(2)
+    far = np.log(_erfcx(-np.minimum(t, 0)) / 2) - t * t
+    near = np.maximum(t, -1)
+    tail = np.where(near < _EDGE, 1 - _erf(near), _erfc_beyond_edge(near))
+    return np.where(x < -1, far, np.log1p(-tail / 2))
+
+
+def _erfcx(x: NDArray) -> NDArray:
+    large = np.clip(x, _EDGE, 1e150)
+    right = polynomial(_SCALED_ERFC, (large - 4) / (large + 3)) / (1 + 2 * large)
+    left = np.exp(x * x) * (1 - _erf(np.minimum(x, _EDGE)))
+    return np.where(x < _EDGE, left, right)
 
 
 def _erf(x: NDArray) -> NDArray:

@@ -1,0 +1,179 @@
+"""Functions of mathematical physics and statistics: error, gamma and entropy functions."""
+
+from __future__ import annotations
+
+from math import log, pi, sqrt
+from typing import Any
+
+import numpy as np
+
+from clew.kernels import gamma, special
+from clew.kernels.erf import erf as erf_kernel
+from clew.kernels.pointwise import pointwise
+from clew.op import op
+from clew.ops.checks import floating_only
+
+_SLOPE = 2 / sqrt(pi)
+"""The derivative of erf at 0."""
+
+
+def _function(name: str, kernel: Any, checked: str, rule: Any, **options: Any) -> None:
+    """A function of one real number that a kernel computes."""
+
+    def forward(x: Any) -> Any:
+        floating_only(x, checked)
+        return kernel(x)
+
+    options = {"promote": "floating", "inplace": True, **options}
+    op(f"{name}(self)", forward, doc=kernel.__doc__, self=rule, **options)
+
+
+# -- error functions
+
+_function(
+    "erf", erf_kernel, "erf_vml_cpu",
+    lambda F, grad, self: grad * (_SLOPE * F.exp(-self * self)), domain="real",
+)  # fmt: skip
+_function(
+    "erfc", special.erfc, "erfc_vml_cpu",
+    lambda F, grad, self: grad * (-_SLOPE * F.exp(-self * self)), domain="real",
+)  # fmt: skip
+
+
+def _of_erfinv(F: Any, grad: Any, self: Any) -> Any:
+    inverse = F.erfinv(self)
+    return grad * (F.exp(inverse * inverse) / _SLOPE)
+
+
+_function("erfinv", special.erfinv, "erfinv_vml_cpu", _of_erfinv, domain="unit")
+_function(
+    "special_erfcx", special.erfcx, "erfcx_cpu",
+    lambda F, grad, self, result: grad * (2 * self * result - _SLOPE), domain="real",
+    inplace=False, publish=(),
+)  # fmt: skip
+
+
+def _of_log_ndtr(F: Any, grad: Any, self: Any, result: Any) -> Any:
+    # The density over the probability, both as logarithms: neither underflows.
+    return grad * (F.exp(-0.5 * self * self - result) / sqrt(2 * pi))
+
+
+_function(
+    "special_log_ndtr", special.log_ndtr, "log_ndtr_cpu", _of_log_ndtr, domain="real",
+    inplace=False, publish=(),
+)  # fmt: skip
+
+# -- gamma functions
+
+_function(
+    "lgamma", gamma.lgamma, "lgamma_vml_cpu",
+    lambda F, grad, self: grad * F.digamma(self), domain="positive",
+)  # fmt: skip
+_function(
+    "digamma", gamma.digamma, "digamma",
+    lambda F, grad, self: grad * F.polygamma(self, 1), domain="positive",
+)  # fmt: skip
+
+
+@op("polygamma(self; n)", publish=(), promote="floating", domain="positive")
+def polygamma(x: Any, *, n: int) -> Any:
+    """The `n`-th derivative of `digamma`.
+
+    Raises:
+        RuntimeError: `n` is negative.
+    """
+    floating_only(x, "trigamma" if n == 1 else "polygamma")
+    return gamma.polygamma(n, x)
+
+
+@polygamma.grad("self")
+def _(F: Any, grad: Any, self: Any, *, n: int) -> Any:
+    return grad * F.polygamma(self, n + 1)
+
+
+@op("mvlgamma(self; p)", promote="floating", domain="above_one")
+def mvlgamma(x: Any, *, p: int) -> Any:
+    """The logarithm of the multivariate gamma function of dimension `p`.
+
+    Raises:
+        RuntimeError: `p` is not positive.
+    """
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    floating_only(x, "lgamma_vml_cpu")
+    total = np.full_like(x, p * (p - 1) * log(pi) / 4)
+    for k in range(p):
+        total += gamma.lgamma(x - x.dtype.type(k / 2))
+    return total
+
+
+@mvlgamma.grad("self")
+def _(F: Any, grad: Any, self: Any, *, p: int) -> Any:
+    slope = F.digamma(self)
+    for k in range(1, p):
+        slope = slope + F.digamma(self - k / 2)
+    return grad * slope
+
+
+# -- odds and entropy
+
+
+@pointwise
+def _logit(x: Any, *, eps: float | None) -> Any:
+    if eps is not None:
+        x = np.clip(x, eps, 1 - eps)
+    return np.log(x / (1 - x))
+
+
+@op("logit(self; eps=None)", promote="floating", inplace=True)
+def logit(x: Any, *, eps: float | None) -> Any:
+    """``log(self / (1 - self))``, of `self` limited to ``[eps, 1 - eps]`` if `eps` is given."""
+    floating_only(x, "logit_cpu")
+    return _logit(x, eps=eps)
+
+
+@logit.grad("self")
+def _(F: Any, grad: Any, self: Any, *, eps: float | None) -> Any:
+    low, outside = (0.0, float("nan")) if eps is None else (eps, 0.0)
+    inside = F.logical_and(F.ge(self, low), F.le(self, 1 - low))
+    return F.where(inside, grad / (self * (1 - self)), outside)
+
+
+@op("special_entr(self)", promote="floating", publish=(), domain="positive")
+def special_entr(x: Any) -> Any:
+    """``-self * log(self)``; 0 at 0, and minus infinity for negative numbers."""
+    floating_only(x, "entr_cpu")
+    inner = np.where(x == 0, x.dtype.type(0), -x * np.log(x))
+    return np.where(x < 0, x.dtype.type(-np.inf), inner)
+
+
+@special_entr.grad("self")
+def _(F: Any, grad: Any, self: Any) -> Any:
+    return grad * -(1 + F.log(self))
+
+
+def _xlog1py(x: Any, y: Any) -> Any:
+    """``self * log(1 + other)``, 0 where `self` is 0 (and `other` is not nan)."""
+    kind = x.dtype if isinstance(x, np.ndarray) else y.dtype
+    x, y = np.asarray(x, kind), np.asarray(y, kind)
+    floating_only(x, "xlog1py_cpu")
+    nothing = np.logical_and(np.equal(x, 0), np.logical_not(np.isnan(y)))
+    return np.where(nothing, kind.type(0), np.multiply(x, np.log1p(y)))
+
+
+def _xlog1py_of_self(F: Any, grad: Any, self: Any, other: Any) -> Any:
+    nothing = F.logical_and(F.eq(self, 0), other <= -1)
+    return F.where(nothing, 0, F.special_xlog1py(grad, other))
+
+
+def _xlog1py_of_other(F: Any, grad: Any, self: Any, other: Any) -> Any:
+    return grad * self / (other + 1)
+
+
+_XLOG1PY: dict[str, Any] = {"promote": "floating", "publish": ()}
+op("special_xlog1py(self, other)", _xlog1py, self=_xlog1py_of_self, other=_xlog1py_of_other,
+   node="SpecialXlog1PyBackward0", domain="positive", **_XLOG1PY)  # fmt: skip
+op("special_xlog1py_of_number(self, other)", _xlog1py, other=_xlog1py_of_other,
+   node="SpecialXlog1PyBackward1", **_XLOG1PY)  # fmt: skip
+op("special_xlog1py_with_number(self, other)", _xlog1py, self=_xlog1py_of_self,
+   node="SpecialXlog1PyBackward2", **_XLOG1PY)  # fmt: skip
