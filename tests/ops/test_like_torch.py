@@ -51,6 +51,7 @@ KNOWN_GRAPHS: dict[str, str] = {
     "fmod-*": _OVERLOADS,
     "lerp-*": _OVERLOADS,
     "xlogy-number": _OVERLOADS,
+    "special_xlog1py-number": _OVERLOADS,
     "normal_each-number": _OVERLOADS,
     "round-variant2": _OVERLOADS,
     "squeeze_dim-several": _OVERLOADS,
