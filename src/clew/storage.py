@@ -24,10 +24,10 @@ class VersionCounter:
         self.writer: Site | None = None
         self.writer_name: str | None = None
 
-    def bump(self, name: str) -> None:
-        """Count one in-place write by the operation `name`."""
+    def bump(self, name: str, site: Site | None = None) -> None:
+        """Count one in-place write by the operation `name`, at a line that is known or found."""
         self.value += 1
-        self.writer = here()
+        self.writer = here() if site is None else site
         self.writer_name = name
 
 
@@ -97,7 +97,7 @@ def refuse_overlap(target: np.ndarray, source: np.ndarray, *, same: bool) -> Non
     """
     if not np.may_share_memory(target, source):
         return
-    if not (_has_no_gaps(target) and _has_no_gaps(source)):
+    if not (has_no_gaps(target) and has_no_gaps(source)):
         return
     first, second = address(target), address(source)
     if first == second and target.strides == source.strides and same:
@@ -110,7 +110,7 @@ def refuse_overlap(target: np.ndarray, source: np.ndarray, *, same: bool) -> Non
         )
 
 
-def _has_no_gaps(array: np.ndarray) -> bool:
+def has_no_gaps(array: np.ndarray) -> bool:
     """Whether each byte from the first to the last belongs to exactly one element."""
     step = array.itemsize
     for stride, n in sorted(zip(array.strides, array.shape)):

@@ -15,6 +15,7 @@ import numpy as np
 from clew.autograd.saved import PackedTensor, SavedTensor, SavedTuple
 from clew.dispatch import ARRAYS, TENSORS
 from clew.errors import GradientMismatchError, recorded
+from clew.storage import has_no_gaps
 from clew.tensor import Tensor
 
 
@@ -63,14 +64,14 @@ class ArrayAlgebra:
             grad = grad.astype(dtype)
         return grad
 
-    def accumulate(self, leaf: Tensor, grads: list[Any]) -> None:
-        """Add into ``leaf.grad``, in place if there is one."""
+    def accumulate(self, leaf: Tensor, grads: list[Any], site: Any) -> None:
+        """Add into ``leaf.grad``, in place if there is one; `site` is the line of the backward."""
         known = leaf._grad
         if known is not None:
             np.add(known._array, grads[0], out=known._array)
-            known._counter.bump("gradient accumulation in backward")
+            known._counter.bump("gradient accumulation in backward", site)
             return
-        if _is_sole(grads, 0) and _is_plain(grads[0]):
+        if _is_sole(grads, 0) and _lies_like(grads[0], leaf._array):
             leaf._grad = Tensor._from_array(grads[0])
         else:
             leaf._grad = Tensor._from_array(_copied(grads[0], leaf._array))
@@ -129,10 +130,15 @@ class TensorAlgebra:
             grad = TENSORS.to_dtype(grad, dtype=dtype)
         return grad
 
-    def accumulate(self, leaf: Tensor, grads: list[Any]) -> None:
+    def accumulate(self, leaf: Tensor, grads: list[Any], site: Any) -> None:
         """Add into ``leaf.grad``, out of place, so that the sum is recorded too."""
         known, grad = leaf._grad, grads[0]
-        leaf._grad = TENSORS.clone(grad) if known is None else TENSORS.add(known, grad)
+        if known is not None:
+            leaf._grad = TENSORS.add(known, grad)
+        elif has_no_gaps(leaf._array):
+            leaf._grad = TENSORS.copy(leaf.detach(), grad)
+        else:
+            leaf._grad = TENSORS.clone(grad, memory_format="contiguous")
 
     def check_nan(self, node: Any, results: Sequence[Any]) -> None:
         """Raise if a result holds NaN (anomaly mode)."""
@@ -173,15 +179,20 @@ def _is_sole(holder: list[Any], index: int) -> bool:
     return is_view and getrefcount(holder[index].base) == _ONE_HOLDER
 
 
-def _is_plain(array: np.ndarray) -> bool:
-    """Whether an array can be written to and its elements lie in order."""
-    return array.flags.c_contiguous and array.flags.writeable
+def _lies_like(grad: np.ndarray, leaf: np.ndarray) -> bool:
+    """Whether `grad` can be the gradient of `leaf` as it is: writeable, and laid out as
+    `_copied` would."""
+    if leaf.flags.c_contiguous or not has_no_gaps(leaf):
+        return grad.flags.c_contiguous and grad.flags.writeable
+    return grad.strides == leaf.strides and grad.flags.writeable
 
 
 def _copied(grad: np.ndarray, like: np.ndarray) -> np.ndarray:
     """A copy laid out as `like` where that is dense, else contiguous."""
-    order: Any = "F" if like.flags.f_contiguous and not like.flags.c_contiguous else "C"
-    return np.array(grad, order=order)
+    dense = has_no_gaps(like)
+    copy = np.empty_like(like, grad.dtype) if dense else np.empty(like.shape, grad.dtype)
+    copy[...] = grad
+    return copy
 
 
 def sum_to(grad: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

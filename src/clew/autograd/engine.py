@@ -230,7 +230,7 @@ def _run_node(
     algebra, wanted = task.algebra, task.wanted
     try:
         if node.__class__ is AccumulateGrad:
-            _accumulate(node, grads, algebra)
+            _accumulate(node, grads, task)
             return []
         hooks = node.hooks
         if hooks is not None:
@@ -294,8 +294,9 @@ def _deliver(
         algebra.add_into(buffer, output_nr, grad)
 
 
-def _accumulate(node: AccumulateGrad, grads: list[Any], algebra: Any) -> None:
+def _accumulate(node: AccumulateGrad, grads: list[Any], task: GraphTask) -> None:
     """Hooks of the leaf, then add to its gradient (one thread at a time), then its late hooks."""
+    algebra = task.algebra
     meta = node.variable._meta
     if meta.hooks:
         call_tensor_hooks(node, grads, algebra)
@@ -304,7 +305,7 @@ def _accumulate(node: AccumulateGrad, grads: list[Any], algebra: Any) -> None:
         call_before(node, grads, algebra)
     if grads[0] is not None:
         with node.lock:
-            algebra.accumulate(node.variable, grads)
+            algebra.accumulate(node.variable, grads, task.freed.site)
         if meta.post_accumulate:
             call_post_accumulate(node)
     if hooks is not None and hooks.after:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import itertools
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from clew.autograd.handles import Hooks, RemovableHandle, add_hook
-from clew.autograd.saved import FIRST, Freed, PackedTensor, SavedTensor, SavedTuple
+from clew.autograd.saved import FIRST, Freed, PackedTensor, SavedTensor, SavedTuple, SavedViewOutput
 from clew.device import CPU, device
 from clew.dtypes import dtype, of_numpy
 from clew.errors import describe, spaced
@@ -152,6 +153,9 @@ class Node:
         """Whether a backward pass has let go of the saved values."""
         return False
 
+    def outputs_are_made_by(self, maker: Node) -> None:
+        """Note that the output, written into a view, has `maker` as its node."""
+
     def __repr__(self) -> str:
         """``<MulBackward0 keeps self float32 [3] 12 B; at train.py:7, in step: z = x * y>``."""
         kept = ", ".join(f"{name} {value.summary()}" for name, value in self.kept())
@@ -228,6 +232,16 @@ class OpNode(Node):
     def is_released(self) -> bool:
         return isinstance(self.saved, Freed)
 
+    def outputs_are_made_by(self, maker: Node) -> None:
+        for value in self.saved:
+            if isinstance(value, PackedTensor) and value.output_nr is not None:
+                value.maker = weakref.ref(maker)
+        self.saved = tuple(
+            SavedViewOutput(value, maker)
+            if isinstance(value, SavedTensor) and value.output_nr is not None else value
+            for value in self.saved
+        )  # fmt: skip
+
     def kept(self) -> list[tuple[str, SavedTensor | PackedTensor]]:
         """(name, saved tensor) of all that the node keeps now."""
         if self.is_released():
@@ -277,7 +291,7 @@ class OpNode(Node):
 
 
 _SAVED = (SavedTensor, PackedTensor)
-_TENSOR_LIKE = frozenset({SavedTensor, PackedTensor, SavedTuple})
+_TENSOR_LIKE = frozenset({SavedTensor, SavedViewOutput, PackedTensor, SavedTuple})
 
 
 def saved_name(save: Any) -> str:

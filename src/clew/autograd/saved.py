@@ -11,6 +11,7 @@ Note [Saved outputs]
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -86,7 +87,11 @@ class SavedTensor:
         self.check(node)
         if self.output_nr is None:
             return self.tensor
-        return self.tensor._alias((node, self.output_nr))
+        return self.tensor._alias(self.edge(node))
+
+    def edge(self, node: Any) -> tuple[Any, int | None]:
+        """Where the gradient of an output goes, which `node` keeps."""
+        return node, self.output_nr
 
     def register_hooks(self, pack_hook: Hook, unpack_hook: Hook) -> None:
         """Keep what `pack_hook` makes of the tensor, and give back what `unpack_hook` makes of it.
@@ -97,6 +102,24 @@ class SavedTensor:
         if self.packed is not None:
             raise RuntimeError("Calling register_hooks on a saved tensor with hooks already set.")
         self.packed = PackedTensor(self.tensor, (pack_hook, unpack_hook), self.output_nr)
+
+
+class SavedViewOutput(SavedTensor):
+    """An output that was written into a view, to which another node leads than keeps it.
+
+    That node, the view's, leads to this one; so it is held weakly (Note [No cycles]).
+    """
+
+    __slots__ = ("maker",)
+
+    def __init__(self, saved: SavedTensor, maker: Any) -> None:
+        super().__init__(saved.tensor, saved.version, saved.output_nr)
+        self.packed = saved.packed
+        self.maker = weakref.ref(maker)
+
+    def edge(self, node: Any) -> tuple[Any, int | None]:
+        maker = self.maker()
+        return super().edge(node) if maker is None else (maker, 0)
 
 
 def _refuse_detached(saved: SavedTensor, node: Any) -> None:
@@ -110,13 +133,22 @@ def _refuse_detached(saved: SavedTensor, node: Any) -> None:
 
 
 class PackedTensor:
-    """A tensor that went through saved-tensor hooks: what the pack hook made of it."""
+    """A tensor that went through saved-tensor hooks: what the pack hook made of it.
 
-    __slots__ = ("edge", "hooks", "packed", "output_nr", "__weakref__")
+    Attributes:
+        packed: that.
+        hooks: the pack hook and the unpack hook.
+        edge: where the gradient of an input goes; None for an output.
+        output_nr: which output it is; None for an input.
+        maker: as of `SavedViewOutput`, or None.
+    """
+
+    __slots__ = ("edge", "hooks", "maker", "packed", "output_nr", "__weakref__")
 
     def __init__(self, tensor: Any, hooks: tuple[Hook, Hook], output_nr: int | None) -> None:
         self.hooks = hooks
         self.output_nr = output_nr
+        self.maker: Any = None
         self.edge = tensor._gradient_edge() if output_nr is None else None
         version = tensor._counter.value
         if output_nr is not None:  # as PyTorch shows it: requiring grad, its node not yet known
@@ -147,7 +179,10 @@ class PackedTensor:
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                 f"{type(tensor).__name__}"
             )
-        edge = (node, self.output_nr) if self.edge is None else self.edge
+        edge = self.edge
+        if edge is None:
+            maker = self.maker() if self.maker is not None else None
+            edge = (node, self.output_nr) if maker is None else (maker, 0)
         if edge[0] is None and not tensor.requires_grad:
             return tensor
         return tensor._placed(edge)

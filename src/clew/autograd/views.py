@@ -168,11 +168,17 @@ def _view_error(tensor: Any, meta: TensorMeta, write: str | None) -> ViewModifie
 def _view_clause(edge: Any, creation: Creation, *, indirect: bool) -> tuple[str, str]:
     """PyTorch's text, and what to do instead."""
     done = "its base or another view of its base has been" if indirect else "is being"
-    prefix = ""
-    if edge is not None:
-        prefix = (
-            f"Output {edge[1]} of {edge[0].short_name()} is a view and {done} modified inplace. "
-        )
+    output = f"Output {edge[1]} of {edge[0].short_name()} is a view" if edge is not None else ""
+    unrecorded = creation in (Creation.NO_GRAD, Creation.INFERENCE)
+    if output and not unrecorded:
+        prefix = f"{output} and {done} modified inplace. "
+    else:
+        view = f"{output} of a view which was" if output else "A view was"
+        mode, now = (
+            ("inference", "in normal mode") if creation is Creation.INFERENCE
+            else ("no_grad", "with grad mode enabled")
+        )  # fmt: skip
+        prefix = f"{view} created in {mode} mode and {done} modified inplace {now}. "
     if creation is Creation.MULTI_OUTPUT:
         return (
             f"{prefix}This view is the output of a function that returns multiple views. Such "
@@ -189,12 +195,9 @@ def _view_clause(edge: Any, creation: Creation, *, indirect: bool) -> tuple[str,
             "Function.",
             "clone the output of the custom Function",
         )
-    no_grad = creation is Creation.NO_GRAD
-    where, block = ("no_grad", "no_grad") if no_grad else ("inference", "inference_mode")
-    mode = "with grad mode enabled" if no_grad else "in normal mode"
+    block = "no_grad" if creation is Creation.NO_GRAD else "inference_mode"
     return (
-        f"A view was created in {where} mode and {done} modified inplace {mode}. "
-        "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify "
+        f"{prefix}Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify "
         f"your code by moving both the view and the inplace either both inside the {block} block "
         "(if you don't want the inplace to be tracked) or both outside (if you want the inplace to "
         "be tracked).",
@@ -216,6 +219,7 @@ def rebase(tensor: Any, node: Node, output_nr: int = 0) -> None:
     base._edge = (copy, 0)
     base._requires_grad = True
     refresh(tensor)
+    node.outputs_are_made_by(tensor._edge[0])
 
 
 class CopySlices(Node):
