@@ -201,3 +201,16 @@ def pixel_unshuffle(v: Values) -> Samples:
 def channel_shuffle(v: Values) -> Samples:
     yield call("usual", v.real(2, 6, 3), groups=3)
     yield call("empty", v.real(0, 6, 3), groups=3)
+
+
+@samples("fractional_max_pool2d")
+def fractional_max_pool2d(v: Values) -> Samples:
+    attrs = {"kernel_size": (2, 3), "output_size": (3, 2)}
+    yield call("usual", v.distinct(2, 2, 6, 5), v.probabilities(2, 2, 2), **attrs)
+    yield call("unbatched", v.distinct(2, 6, 5), v.probabilities(1, 2, 2), **attrs)
+
+
+@samples("fractional_max_pool3d")
+def fractional_max_pool3d(v: Values) -> Samples:
+    attrs = {"kernel_size": (2, 1, 2), "output_size": (2, 3, 2)}
+    yield call("usual", v.distinct(1, 2, 4, 3, 4), v.probabilities(1, 2, 3), **attrs)

@@ -90,9 +90,18 @@ from clew.nn.functional.embedding import (
 from clew.nn.functional.embedding_bag import (
     embedding_bag,
 )
+from clew.nn.functional.fractional_pool import (
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+)
 from clew.nn.functional.grid import (
     affine_grid,
     grid_sample,
+)
+from clew.nn.functional.linear_cross_entropy import (
+    linear_cross_entropy,
 )
 from clew.nn.functional.loss import (
     binary_cross_entropy,
