@@ -197,10 +197,10 @@ def _view_clause(edge: Any, creation: Creation, *, indirect: bool) -> tuple[str,
         )
     block = "no_grad" if creation is Creation.NO_GRAD else "inference_mode"
     return (
-        f"{prefix}Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify "
-        f"your code by moving both the view and the inplace either both inside the {block} block "
-        "(if you don't want the inplace to be tracked) or both outside (if you want the inplace to "
-        "be tracked).",
+        f"{prefix}Given that this use case is ambiguous and error-prone, it is forbidden. You can "
+        "clarify your code by moving both the view and the inplace either both inside the "
+        f"{block} block (if you don't want the inplace to be tracked) or both outside (if "
+        "you want the inplace to be tracked).",
         f"make the view outside {block}, or write inside it",
     )
 

@@ -41,7 +41,7 @@ def copy(x: Any, source: Any) -> Any:
 
 @copy.grad("self")
 def _(F: Any, grad: Any) -> Any:
-    return F.mul(grad, 0)
+    return F.zeros_like(grad)
 
 
 @copy.grad("source")
@@ -54,7 +54,7 @@ def _write_fill(x: Any, *, value: Any) -> None:
 
 
 @op("fill(self; value)", publish=(), inplace=True, write=_write_fill,
-    self=lambda F, grad: F.mul(grad, 0))  # fmt: skip
+    self=lambda F, grad: F.zeros_like(grad))  # fmt: skip
 def fill(x: Any, *, value: Any) -> Any:
     """`self` filled with a number."""
     return np.full_like(x, checked_number(value, x.dtype))
@@ -80,7 +80,7 @@ def fill_tensor(x: Any, value: Any) -> Any:
 
 @fill_tensor.grad("self")
 def _(F: Any, grad: Any) -> Any:
-    return F.mul(grad, 0)
+    return F.zeros_like(grad)
 
 
 @fill_tensor.grad("value")
@@ -93,7 +93,7 @@ def _write_zero(x: Any) -> None:
 
 
 @op("zero(self)", publish=(), inplace=True, write=_write_zero,
-    self=lambda F, grad: F.mul(grad, 0))  # fmt: skip
+    self=lambda F, grad: F.zeros_like(grad))  # fmt: skip
 def zero(x: Any) -> Any:
     """Zeros."""
     return np.zeros_like(x)
