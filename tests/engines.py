@@ -59,4 +59,4 @@ def outcome(function, engine):
 def same(function):
     """Assert that a function of the engine gives the same with both."""
     ours, theirs = (outcome(function, engine) for engine in ENGINES.values())
-    assert ours == theirs
+    assert ours == theirs, f"{ours} instead of {theirs}"

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from clew.dtypes import bfloat16
+
 
 def sgd(
     param: np.ndarray, grad: np.ndarray, velocity: np.ndarray | None, *, lr: float,
@@ -77,3 +79,185 @@ def rmsprop(
         param -= lr * velocity
     else:
         param -= lr * (grad / average)
+
+
+def _lerp(start: np.ndarray, end: np.ndarray, weight: float) -> None:
+    """Move `start` towards `end` in place, computed from the nearer of the two."""
+    difference = end - start
+    if weight < 0.5:
+        start += weight * difference
+    else:
+        np.subtract(end, (1 - weight) * difference, out=start)
+
+
+def adagrad(
+    param: np.ndarray, grad: np.ndarray, total: np.ndarray, *, step: float, lr: float,
+    lr_decay: float, eps: float,
+) -> None:  # fmt: skip
+    """Adagrad (Duchi, Hazan and Singer 2011); `total` is the sum of squared gradients."""
+    total += grad * grad
+    deviation = np.sqrt(total)
+    deviation += eps
+    param -= lr / (1 + (step - 1) * lr_decay) * grad / deviation
+
+
+def adadelta(
+    param: np.ndarray, grad: np.ndarray, square: np.ndarray, change: np.ndarray, *, lr: float,
+    rho: float, eps: float,
+) -> None:  # fmt: skip
+    """Adadelta (Zeiler 2012); `change` is the average of squared updates."""
+    square *= rho
+    square += (1 - rho) * grad * grad
+    update = np.sqrt(change + eps)
+    update /= np.sqrt(square + eps)
+    update *= grad
+    change *= rho
+    change += (1 - rho) * update * update
+    param -= lr * update
+
+
+def adamax(
+    param: np.ndarray, grad: np.ndarray, mean: np.ndarray, largest: np.ndarray, *, step: float,
+    lr: float, beta1: float, beta2: float, eps: float,
+) -> None:  # fmt: skip
+    """Adamax (Kingma and Ba 2015): Adam by the largest gradient in place of the mean square."""
+    _lerp(mean, grad, 1 - beta1)
+    largest *= beta2
+    np.maximum(largest, np.abs(grad) + eps, out=largest)
+    param -= lr / (1 - beta1**step) * mean / largest
+
+
+def nadam(
+    param: np.ndarray, grad: np.ndarray, mean: np.ndarray, square: np.ndarray,
+    product: np.ndarray, *, step: float, lr: float, beta1: float, beta2: float, eps: float,
+    momentum_decay: float,
+) -> None:  # fmt: skip
+    """NAdam (Dozat 2016): Adam with Nesterov momentum.
+
+    Args:
+        product: the product of the momenta of all steps, which is brought up to date.
+    """
+    mu = beta1 * (1.0 - 0.5 * 0.96 ** (step * momentum_decay))
+    following = beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * momentum_decay))
+    product *= mu
+    so_far = float(product)
+    _lerp(mean, grad, 1 - beta1)
+    square *= beta2
+    square += (1 - beta2) * grad * grad
+    deviation = np.sqrt(square / (1 - beta2**step))
+    deviation += eps
+    param -= lr * (1.0 - mu) / (1.0 - so_far) * grad / deviation
+    param -= lr * following / (1.0 - so_far * following) * mean / deviation
+
+
+def radam(
+    param: np.ndarray, grad: np.ndarray, mean: np.ndarray, square: np.ndarray, *, step: float,
+    lr: float, beta1: float, beta2: float, eps: float,
+) -> None:  # fmt: skip
+    """RAdam (Liu et al. 2020): Adam that scales by squares only once there are enough of them."""
+    _lerp(mean, grad, 1 - beta1)
+    square *= beta2
+    square += (1 - beta2) * grad * grad
+    correction = 1 - beta2**step
+    longest = 2 / (1 - beta2) - 1
+    length = longest - 2 * step * beta2**step / correction
+    update = mean / (1 - beta1**step) * lr
+    if length > 5.0:
+        variance = (length - 4) * (length - 2) * longest
+        variance /= (longest - 4) * (longest - 2) * length
+        deviation = np.sqrt(square)
+        deviation += eps
+        update = update * (correction**0.5 / deviation) * variance**0.5
+    param -= update
+
+
+def asgd(
+    param: np.ndarray, grad: np.ndarray, average: np.ndarray, *, eta: float, mu: float,
+    lambd: float,
+) -> None:  # fmt: skip
+    """Averaged gradient descent (Polyak and Juditsky 1992); `mu` weighs the newest parameters."""
+    param *= 1 - lambd * eta
+    param -= eta * grad
+    if mu == 1:
+        average[...] = param
+    else:
+        average += (param - average) * mu
+
+
+def rprop(
+    param: np.ndarray, grad: np.ndarray, before: np.ndarray, size: np.ndarray, *, shrink: float,
+    grow: float, smallest: float, largest: float,
+) -> None:  # fmt: skip
+    """Rprop (Riedmiller and Braun 1993): only the signs of the gradients count.
+
+    Args:
+        before: the gradient of the last step, which is brought up to date.
+        size: how far each parameter moves.
+    """
+    agreement = grad * before
+    turned = agreement < 0
+    size *= np.where(turned, shrink, np.where(agreement > 0, grow, 1.0)).astype(size.dtype)
+    np.clip(size, smallest, largest, out=size)
+    before[...] = np.where(turned, 0, grad)
+    param -= np.sign(before) * size
+
+
+def adafactor(
+    param: np.ndarray, grad: np.ndarray, rows: np.ndarray | None, columns: np.ndarray | None,
+    square: np.ndarray | None, *, step: float, lr: float, beta2_decay: float, eps1: float,
+    eps2: float, d: float, weight_decay: float,
+) -> None:  # fmt: skip
+    """Adafactor (Shazeer and Stern 2018).
+
+    Args:
+        rows, columns: the mean squares of the rows and columns of matrices, whose product stands
+            in for that of each element.
+        square: the mean squares of the elements, for vectors.
+    """
+    weight = step**beta2_decay
+    size = max(eps2, _rms(param))
+    if weight_decay:
+        param *= 1 - lr * weight_decay
+    if rows is not None and columns is not None:
+        _lerp(rows, np.mean(grad * grad, axis=-1, keepdims=True), weight)
+        _lerp(columns, np.mean(grad * grad, axis=-2, keepdims=True), weight)
+        estimate = rows * columns
+        estimate /= np.maximum(rows.mean(axis=-2, keepdims=True), eps1)
+    else:
+        assert square is not None
+        _lerp(square, grad * grad, weight)
+        estimate = square
+    update = grad / np.sqrt(np.maximum(estimate, eps1 * eps1))
+    alpha = size * min(lr, 1 / step**0.5)
+    param -= alpha / max(1.0, _rms(update) / d) * update
+
+
+def _rms(x: np.ndarray) -> float:
+    return float(np.sqrt(np.sum(x * x))) / x.size**0.5
+
+
+def orthogonalized(
+    matrix: np.ndarray, coefficients: tuple[float, float, float], steps: int, eps: float
+) -> np.ndarray:
+    """A matrix with the same directions and all singular values near 1, in bfloat16 precision.
+
+    A quintic Newton-Schulz iteration (Jordan et al., "Muon", 2024).
+
+    Args:
+        matrix: (m, n), in any floating type; the result is float32.
+        coefficients: a, b, c of ``aX + b(XX')X + c(XX')^2 X``.
+    """
+    a, b, c = coefficients
+    tall = matrix.shape[0] > matrix.shape[1]
+    x = _to_bfloat16(matrix.T if tall else matrix)
+    x = _to_bfloat16(x / max(float(_to_bfloat16(np.sqrt(np.sum(x * x)))), eps))
+    for _ in range(steps):
+        gram = _to_bfloat16(x @ x.T)
+        polynomial = _to_bfloat16(b * gram + c * (gram @ gram))
+        x = _to_bfloat16(a * x + polynomial @ x)
+    return x.T if tall else x
+
+
+def _to_bfloat16(x: Any) -> np.ndarray:
+    """`x` rounded to bfloat16, as float32."""
+    return np.asarray(x).astype(bfloat16.numpy).astype(np.float32)

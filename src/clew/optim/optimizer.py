@@ -382,8 +382,13 @@ def _type_name(value: Any) -> str:
 
 
 def values(tensor: Tensor) -> np.ndarray:
-    """The memory of a tensor as kernels take it: with a dimension, so that NumPy gives arrays."""
+    """The memory of a tensor as kernels take it.
+
+    It has a dimension, so that NumPy gives arrays; complex numbers are pairs of real ones.
+    """
     array = tensor._array
+    if array.dtype.kind == "c":
+        return array[..., np.newaxis].view(array.real.dtype)
     return array if array.ndim else array.reshape(1)
 
 
@@ -395,6 +400,27 @@ def check_range(name: str, value: Any, valid: bool) -> None:
     """
     if not valid:
         raise ValueError(f"Invalid {name}: {value}")
+
+
+def check_learning_rate(lr: Any) -> None:
+    """Refuse a learning rate that is negative, or a tensor of several elements.
+
+    Raises:
+        ValueError: it is.
+    """
+    if isinstance(lr, Tensor) and lr._array.size != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    check_range("learning rate", lr, number(lr) >= 0)
+
+
+def check_betas(betas: tuple[Any, Any]) -> None:
+    """Refuse decay rates outside [0, 1).
+
+    Raises:
+        ValueError: one is.
+    """
+    for i, beta in enumerate(betas):
+        check_range(f"beta parameter at index {i}", beta, 0 <= number(beta) < 1)
 
 
 def number(value: Any) -> Any:
