@@ -1,4 +1,4 @@
-"""Gradients that meet at one node are added where nobody else looks.  Oracle: the sum written out."""
+"""Gradients that meet at one node are added where nobody else looks; oracle: the sum by hand."""
 
 import clew
 

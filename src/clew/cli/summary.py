@@ -98,7 +98,6 @@ def _table() -> Table:
     from rich import box
     from rich.table import Table
 
-
     return Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
 
 

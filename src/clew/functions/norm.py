@@ -78,8 +78,7 @@ def instance_norm(
         )
     batch, channels, *size = input._array.shape
     parameters: list[Any] = [
-        None if p is None else p.repeat(batch)
-        for p in (weight, bias, running_mean, running_var)
+        None if p is None else p.repeat(batch) for p in (weight, bias, running_mean, running_var)
     ]
     images = input.contiguous().view(1, batch * channels, *size)
     out = batch_norm(images, *parameters, use_input_stats, momentum, eps)

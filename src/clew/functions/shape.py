@@ -71,9 +71,7 @@ def reshape_as(self: Tensor, other: Tensor) -> Tensor:
 @composite(function=False)
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
     """`expand` to the shape of `other`."""
-    return apply(
-        REGISTRY["expand"], (self,), {"size": other._array.shape}
-    )
+    return apply(REGISTRY["expand"], (self,), {"size": other._array.shape})
 
 
 @composite()

@@ -27,7 +27,7 @@ def _checked(arrays: tuple[Any, ...]) -> Any:
                 f"expected Tensor as element {i} in argument 0, but got {type(x).__name__}"
             )
     kind = arrays[0].dtype
-    return arrays if all([x.dtype == kind for x in arrays]) else to_common(list(arrays))
+    return arrays if all(x.dtype == kind for x in arrays) else to_common(list(arrays))
 
 
 def _concatenated(arrays: Any, dim: int) -> np.ndarray:
