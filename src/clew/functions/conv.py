@@ -53,8 +53,12 @@ def _convolve(
             f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input "
             f"of size: {list(input._array.shape)}"
         )
+    if weight._array.ndim < 3:
+        raise RuntimeError("weight should have at least three dimensions")
     attrs: dict[str, Any] = {key: ints(value, key, n) for key, value in sizes.items()}
     attrs |= {"transposed": transposed, "groups": groups}
+    if not transposed and any(d < 0 for d in attrs["dilation"]):
+        raise RuntimeError("dilation should be greater than zero")
     if ndim == n + 2:
         return apply(_CONVOLUTION, (input, weight, bias), attrs)
     batch = apply(REGISTRY["unsqueeze"], (input,), {"dim": 0})
@@ -73,6 +77,13 @@ def _named_padding(
         return input, 0
     if padding != "same":
         raise RuntimeError(f"Invalid padding string: '{padding}'")
+    ndim = weight._array.ndim
+    if ndim != n + 2:
+        raise RuntimeError(
+            f"Expected {ndim}-dimensional input for {ndim}-dimensional weight"
+            f"{list(weight._array.shape)}, but got {input._array.ndim}-dimensional input of size "
+            f"{list(input._array.shape)} instead"
+        )
     if any(s != 1 for s in ints(stride, "stride", n)):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
     kernel = weight._array.shape[2:]

@@ -87,35 +87,39 @@ def max_pool(
     }
     if n > 1:
         return call(f"{name}_with_indices", input, ceil_mode=ceil_mode, **attrs)
-    _check_max_pool1d(input, **{key: value[0] for key, value in attrs.items()})
     flat = {key: (int(key != "padding"), *value) for key, value in attrs.items()}
     values, indices = call("max_pool2d_with_indices", _flat(input), ceil_mode=ceil_mode, **flat)
     return values.squeeze(-2), indices.squeeze(-2)
 
 
 def _check_max_pool1d(
-    input: Tensor, kernel_size: int, stride: int, padding: int, dilation: int
+    input: Tensor, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
 ) -> None:
     """The errors of max pooling of one dimension, which PyTorch words otherwise."""
+    name = "max_pool1d"
+    require_tensors(name, input=input)
     shape = list(input.shape)
-    if len(shape) not in (2, 3):
+    if len(shape) not in (2, 3) or 0 in shape[-2:]:
         raise RuntimeError(
-            "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for "
+            f"{name}: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for "
             f"input, but got:{shape}"
         )
-    for name, value in (("kernel_size", kernel_size), ("stride", stride), ("dilation", dilation)):
+    kernel = sizes(kernel_size, name, "kernel_size", 1)
+    (k,), (step,) = kernel, _stride(stride, kernel, name)
+    (margin,), (gap,) = sizes(padding, name, "padding", 1), sizes(dilation, name, "dilation", 1)
+    for argument, value in (("kernel_size", k), ("stride", step), ("dilation", gap)):
         if value <= 0:
-            raise RuntimeError(f"max_pool1d() {name} must be greater than zero, but got {value}")
-    if padding < 0:
-        raise RuntimeError(f"max_pool1d() padding must be non-negative, but got {padding}")
-    if padding > kernel_size // 2:
+            raise RuntimeError(f"{name}() {argument} must be greater than zero, but got {value}")
+    if margin < 0:
+        raise RuntimeError(f"{name}() padding must be non-negative, but got {margin}")
+    if margin > k // 2:
         raise RuntimeError(
-            "max_pool1d() padding should be at most half of kernel size, but got "
-            f"padding={padding} and kernel_size={kernel_size}"
+            f"{name}() padding should be at most half of kernel size, but got "
+            f"padding={margin} and kernel_size={k}"
         )
-    room = shape[-1] + 2 * padding - dilation * (kernel_size - 1) - 1
+    room = shape[-1] + 2 * margin - gap * (k - 1) - 1
     if room < 0:
-        raise RuntimeError(f"max_pool1d() Invalid computed output size: {room // stride + 1}")
+        raise RuntimeError(f"{name}() Invalid computed output size: {room // step + 1}")
 
 
 def _declare_max_pool(n: int) -> Any:
@@ -128,6 +132,8 @@ def _declare_max_pool(n: int) -> Any:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
+        if n == 1 and not return_indices:
+            _check_max_pool1d(input, kernel_size, stride, padding, dilation)
         result = max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode)
         return result if return_indices else result[0]
 
@@ -241,6 +247,8 @@ def output_sizes(value: Sizes, function: str, n: int) -> tuple[int, ...]:
             raise RuntimeError(
                 f"{function}() argument 'output_size' should contain one int (got {len(value)})"
             )
+        if "max" in function:
+            raise RuntimeError(f"{function}(): internal error: output_size.size() must be {n}")
         raise RuntimeError(f"{function}: output_size must be {n}")
     return tuple(v.__index__() for v in value)
 

@@ -36,6 +36,14 @@ def _check(x_shape: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: I
         raise RuntimeError(
             f"dilation should be greater than zero, but got {_named('dilation', dilation)}"
         )
+    for k, p, d in zip(kernel, padding, dilation):
+        if p < 0:
+            raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
+        if p > (d * (k - 1) + 1) // 2:
+            raise RuntimeError(
+                "pad should be at most half of effective kernel size, but got "
+                f"pad={p}, kernel_size={k} and dilation={d}"
+            )
     dimensions = len(kernel)
     if len(x_shape) not in (dimensions + 1, dimensions + 2):
         raise RuntimeError(
@@ -49,14 +57,6 @@ def _check(x_shape: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: I
             f"Expected {dimensions + 1}D or {dimensions + 2}D (batch mode) tensor with optional "
             f"0 dim batch size for input, but got:{shape}"
         )
-    for k, p, d in zip(kernel, padding, dilation):
-        if p < 0:
-            raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
-        if p > (d * (k - 1) + 1) // 2:
-            raise RuntimeError(
-                "pad should be at most half of effective kernel size, but got "
-                f"pad={p}, kernel_size={k} and dilation={d}"
-            )
     if any(p > k // 2 for k, p in zip(kernel, padding)):
         raise RuntimeError(
             "pad should be smaller than or equal to half of kernel size, but got "

@@ -13,13 +13,7 @@ from clew.kernels import conv as plain
 from clew.kernels import conv_transpose as transpose
 from clew.kernels.windows import Ints
 from clew.op import op
-
-_CPP_TYPES = {
-    "Float": "float",
-    "Double": "double",
-    "Half": "c10::Half",
-    "BFloat16": "c10::BFloat16",
-}
+from clew.ops.linalg import cpp_name
 
 
 class Geometry(NamedTuple):
@@ -64,7 +58,7 @@ def _check_types(x: Any, w: Any, bias: Any) -> None:
             f"(torch.{legacy_type(w.dtype)}) should be the same"
         )
     if bias is not None and bias.dtype != x.dtype:
-        names = [_CPP_TYPES.get(n, n) for n in map(scalar_name, (x.dtype, bias.dtype))]
+        names = map(cpp_name, (x.dtype, bias.dtype))
         raise RuntimeError("Input type ({}) and bias type ({}) should be the same".format(*names))
 
 

@@ -42,7 +42,6 @@ def multi_margin_loss(
     """
     _check_classes(x)
     samples, classes = _rows(x.shape)
-    _check_long(target)
     if target.ndim > 1 or target.size != samples:
         raise RuntimeError(
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
@@ -53,6 +52,7 @@ def multi_margin_loss(
         raise RuntimeError(
             f"inconsistent weight size, expected {classes} but got {list(weight.shape)}"
         )
+    _check_long(target)
     chosen = target.reshape(-1)
     if np.logical_or(chosen < 0, chosen >= classes).any():
         raise RuntimeError("target out of range")

@@ -9,8 +9,7 @@ from clew import dtypes
 from clew.functions.calls import Tensor, call, require_tensors
 from clew.functions.create import ones, zeros
 from clew.nn.functional.dropout import dropout
-
-_CPP_NAMES = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int"}
+from clew.ops.linalg import cpp_name
 
 
 def scaled_dot_product_attention(
@@ -114,4 +113,4 @@ def _check(
 
 
 def _word(tensor: Tensor) -> str:
-    return _CPP_NAMES.get(tensor.dtype.name, tensor.dtype.name)
+    return cpp_name(tensor._array.dtype)
