@@ -109,7 +109,10 @@ def _moved(x: NDArray, by: int, fill: float = -np.inf) -> NDArray:
 
 def _log_sum(*terms: NDArray) -> NDArray:
     """The logarithm of the sum of exponentials."""
-    return np.logaddexp.reduce(np.stack(terms), axis=0)
+    stacked = np.stack(terms)
+    highest = stacked.max(axis=0)
+    highest[np.isneginf(highest)] = 0
+    return np.log(np.exp(stacked - highest).sum(axis=0)) + highest
 
 
 def _ends(alpha: NDArray, lengths: NDArray, target_lengths: NDArray) -> NDArray:
