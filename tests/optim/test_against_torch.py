@@ -21,6 +21,24 @@ OPTIONS = [
     ("AdamW", {"lr": 0.01, "amsgrad": True, "weight_decay": 0.1}),
     ("RMSprop", {"lr": 0.01}),
     ("RMSprop", {"lr": 0.01, "momentum": 0.9, "centered": True, "weight_decay": 0.01}),
+    ("Adagrad", {"lr": 0.1}),
+    ("Adagrad", {"lr_decay": 0.1, "weight_decay": 0.1, "initial_accumulator_value": 0.5}),
+    ("Adadelta", {}),
+    ("Adadelta", {"lr": 0.5, "rho": 0.7, "weight_decay": 0.1, "maximize": True}),
+    ("Adamax", {}),
+    ("Adamax", {"lr": 0.1, "betas": (0.4, 0.9), "weight_decay": 0.1, "maximize": True}),
+    ("NAdam", {}),
+    ("NAdam", {"lr": 0.1, "momentum_decay": 0.1, "weight_decay": 0.1}),
+    ("NAdam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("RAdam", {}),
+    ("RAdam", {"lr": 0.1, "betas": (0.9, 0.7), "weight_decay": 0.1}),
+    ("RAdam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("ASGD", {}),
+    ("ASGD", {"lr": 0.1, "lambd": 0.1, "t0": 2, "weight_decay": 0.1}),
+    ("Rprop", {}),
+    ("Rprop", {"lr": 0.1, "etas": (0.3, 2.0), "step_sizes": (0.05, 0.2), "maximize": True}),
+    ("Adafactor", {}),
+    ("Adafactor", {"lr": 0.1, "eps": (1e-8, 1e-2), "d": 1.5, "weight_decay": 0.1}),
 ]
 
 
@@ -68,6 +86,104 @@ def test_state_dict_round_trip_continues_the_run():
         o.step()
     np.testing.assert_array_equal(params[0].detach().numpy(), copied[0].detach().numpy())
     assert other.state_dict()["param_groups"][0]["lr"] == 0.1
+
+
+COMPLEX = ("SGD", "Adam", "RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "ASGD")
+
+
+@pytest.mark.parametrize("name", [*COMPLEX, "Rprop"])
+def test_complex_parameters_are_pairs_of_real_ones(name):
+    rng = np.random.default_rng(0)
+
+    def numbers():
+        return (rng.standard_normal((3, 2)) + 1j * rng.standard_normal((3, 2))).astype("complex128")
+
+    values, grads = [numbers()], [[numbers()] for _ in range(4)]
+    ours, theirs = (run(e, name, {"lr": 0.1}, values, grads)[0][0] for e in (clew, torch))
+    np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=1e-12)
+
+
+MUON = [{}, {"lr": 0.1, "nesterov": False}, {"adjust_lr_fn": "match_rms_adamw", "ns_steps": 3}]
+
+
+@pytest.mark.parametrize("options", MUON)
+def test_muon_within_bfloat16(options):
+    rng = np.random.default_rng(0)
+    values = [rng.standard_normal(s).astype("float32") for s in ((3, 4), (5, 2))]
+    grads = [[rng.standard_normal(v.shape).astype("float32") for v in values] for _ in range(4)]
+    ours, theirs = (run(e, "Muon", options, values, grads)[0] for e in (clew, torch))
+    for a, b, start in zip(ours, theirs, values):
+        moved = b.detach().numpy() - start
+        np.testing.assert_allclose(a.detach().numpy() - start, moved, atol=0.05 * abs(moved).max())
+
+
+def rosenbrock(engine, options, steps):
+    """The path of a minimisation, the losses, and what the optimizer counted."""
+    x = engine.tensor([-1.2, 1.0, 0.5], dtype=engine.float64, requires_grad=True)
+    optimizer = engine.optim.LBFGS([x], **options)
+    calls = []
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+        loss.backward()
+        calls.append(loss.item())
+        return loss
+
+    path = []
+    for _ in range(steps):
+        loss = optimizer.step(closure)
+        path.append([loss.item(), *x.tolist()])
+    state = optimizer.state_dict()["state"][0]
+    return path, calls, state["func_evals"], state["n_iter"], sorted(state)
+
+
+LBFGS = [
+    {"lr": 1e-3},
+    {"lr": 1e-3, "history_size": 3, "max_iter": 7},
+    {"line_search_fn": "strong_wolfe"},
+    {"line_search_fn": "strong_wolfe", "max_iter": 4, "history_size": 2, "max_eval": 6},
+    {"line_search_fn": "strong_wolfe", "lr": 50.0, "max_iter": 6},
+    {"line_search_fn": "strong_wolfe", "tolerance_change": 1e-3},
+]
+
+
+@pytest.mark.parametrize("options", LBFGS)
+def test_lbfgs_takes_torchs_path(options):
+    ours, theirs = (rosenbrock(e, options, 3) for e in (clew, torch))
+    # Rounding grows along the path.
+    np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-5)
+    np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-4, atol=1e-7)
+    assert ours[2:] == theirs[2:]
+
+
+def test_lbfgs_goes_on_after_loading():
+    def loaded(engine):
+        x = engine.tensor([3.0, -2.0], dtype=engine.float64, requires_grad=True)
+        path = []
+        state = None
+        for _ in range(4):
+            optimizer = engine.optim.LBFGS([x], max_iter=2, line_search_fn="strong_wolfe")
+            if state is not None:
+                optimizer.load_state_dict(state)
+
+            def closure(optimizer=optimizer):
+                optimizer.zero_grad()
+                loss = ((x - engine.tensor([1.0, 2.0])) ** 4).sum()
+                loss.backward()
+                return loss
+
+            optimizer.step(closure)
+            path.append(x.tolist())
+            state = optimizer.state_dict()
+        return path
+
+    np.testing.assert_allclose(loaded(clew), loaded(torch), rtol=1e-9)
+
+
+def test_sparse_adam_says_that_there_is_none():
+    with pytest.raises(NotImplementedError, match="no sparse tensors"):
+        clew.optim.SparseAdam([clew.ones(1, requires_grad=True)])
 
 
 BAD = [

@@ -94,7 +94,8 @@ def __bool__(self: Tensor) -> bool:
 
 def _number(convert: Any) -> Any:
     def method(self: Tensor) -> Any:
-        if self.requires_grad and self._array.size == 1:
+        recorded = state.grad_enabled and self.requires_grad
+        if convert is float and recorded and self._array.size == 1:
             _warn_scalar_of_graph(self)
         return convert(item(self))
 

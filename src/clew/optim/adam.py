@@ -9,6 +9,7 @@ import numpy as np
 from clew.kernels import optim as kernels
 from clew.optim.optimizer import (
     Optimizer,
+    check_learning_rate,
     check_range,
     count_step,
     number,
@@ -35,7 +36,13 @@ class Adam(Optimizer):
         differentiable: bool = False, fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:  # fmt: skip
-        check_range("learning rate", lr, number(lr) >= 0)
+        check_learning_rate(lr)
+        if isinstance(lr, Tensor) and foreach and not capturable:
+            raise ValueError(
+                "lr as a Tensor is not supported for capturable=False and foreach=True"
+            )
+        if isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor):
+            raise ValueError("betas must be either both floats or both Tensors")
         check_range("epsilon value", eps, eps >= 0)
         for i, beta in enumerate(betas):
             check_range(f"beta parameter at index {i}", beta, 0 <= number(beta) < 1)

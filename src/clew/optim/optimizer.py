@@ -172,7 +172,13 @@ class Optimizer:
                 "ordering of tensors in sets will change between runs. Please use a list instead."
             )
         params = list(params)
-        if params and all(isinstance(p, tuple) for p in params):
+        named = [isinstance(p, tuple) for p in params]
+        if any(named):
+            if not all(named):
+                raise ValueError(
+                    "all optimizer params should be with/without names. Some param names are "
+                    "missing"
+                )
             param_group["param_names"] = [name for name, _ in params]
             params = [tensor for _, tensor in params]
         param_group["params"] = params
@@ -195,6 +201,12 @@ class Optimizer:
         known = {id(p) for group in self.param_groups for p in group["params"]}
         if any(id(p) in known for p in params):
             raise ValueError("some parameters appear in more than one parameter group")
+        has_names = "param_names" in param_group
+        if self.param_groups and has_names != ("param_names" in self.param_groups[0]):
+            raise ValueError(
+                "all optimizer param groups should be with/without names. cannot add param group "
+                f"{'with names' if has_names else 'without names'} to the optimizer"
+            )
         self.param_groups.append(param_group)
 
     def _check_parameter(self, parameter: Any) -> None:

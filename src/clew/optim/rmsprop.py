@@ -9,6 +9,7 @@ import numpy as np
 from clew.kernels import optim as kernels
 from clew.optim.optimizer import (
     Optimizer,
+    check_learning_rate,
     check_range,
     count_step,
     number,
@@ -34,7 +35,7 @@ class RMSprop(Optimizer):
         capturable: bool = False, foreach: bool | None = None, maximize: bool = False,
         differentiable: bool = False,
     ) -> None:  # fmt: skip
-        check_range("learning rate", lr, number(lr) >= 0)
+        check_learning_rate(lr)
         check_range("epsilon value", eps, eps >= 0)
         check_range("momentum value", momentum, momentum >= 0)
         check_range("weight_decay value", weight_decay, weight_decay >= 0)

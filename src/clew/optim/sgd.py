@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 
 from clew.kernels import optim as kernels
-from clew.optim.optimizer import Optimizer, check_range, number, values, zeros_for
+from clew.optim.optimizer import (
+    Optimizer,
+    check_learning_rate,
+    check_range,
+    number,
+    values,
+    zeros_for,
+)
 from clew.tensor import Tensor
 
 
@@ -25,7 +32,7 @@ class SGD(Optimizer):
         weight_decay: float = 0, nesterov: bool = False, *, maximize: bool = False,
         foreach: bool | None = None, differentiable: bool = False, fused: bool | None = None,
     ) -> None:  # fmt: skip
-        check_range("learning rate", lr, number(lr) >= 0)
+        check_learning_rate(lr)
         check_range("momentum value", momentum, momentum >= 0)
         check_range("weight_decay value", weight_decay, number(weight_decay) >= 0)
         if nesterov and (momentum <= 0 or dampening != 0):
