@@ -176,6 +176,7 @@ def _upsampling(mode: str, dims: int) -> None:
 for _mode, _dims in (
     *((mode, n) for mode in ("nearest", "nearest_exact", "linear") for n in (1, 2, 3)),
     ("cubic", 2),
+    *((f"{mode}_smooth", 2) for mode in ("linear", "cubic", "lanczos")),
 ):
     _upsampling(_mode, _dims)
 

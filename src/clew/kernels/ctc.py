@@ -112,7 +112,9 @@ def _log_sum(*terms: NDArray) -> NDArray:
     stacked = np.stack(terms)
     highest = stacked.max(axis=0)
     highest[np.isneginf(highest)] = 0
-    return np.log(np.exp(stacked - highest).sum(axis=0)) + highest
+    total = np.exp(stacked - highest).sum(axis=0)
+    logs = np.full_like(total, -np.inf)
+    return np.log(total, out=logs, where=total > 0) + highest
 
 
 def _ends(alpha: NDArray, lengths: NDArray, target_lengths: NDArray) -> NDArray:

@@ -10,8 +10,9 @@ PyTorch uses, as a position rounded otherwise may be another element: float32 fo
 gradient; here both go by those of the gradient.)
 
 Shapes: x (N, C, *size), the result (N, C, *out). `mode` is "nearest" (PyTorch's old one, which
-looks at the corner of an output), "nearest-exact" (at its middle), "linear" or "cubic". `scales`
-holds for each dimension the factor to use in place of the ratio of the sizes, or None.
+looks at the corner of an output), "nearest-exact" (at its middle), "linear", "cubic", or one that
+smooths what it makes smaller: "linear-smooth", "cubic-smooth", "lanczos-smooth". `scales` holds
+for each dimension the factor to use in place of the ratio of the sizes, or None.
 """
 
 from collections.abc import Sequence
@@ -26,6 +27,9 @@ from .half import narrow, widen
 from .windows import Index, Ints
 
 Scales = Sequence[float | None]
+
+# What is appended to a mode that smooths what it makes smaller (PyTorch's ``antialias``).
+SMOOTH = "-smooth"
 
 # The free parameter of cubic convolution (R. Keys, 1981); PyTorch takes this value.
 _CUBIC = -0.75
@@ -98,10 +102,12 @@ def _taps(
 
     place = np.arange(out, dtype=precision)
     if align_corners:
-        place *= number(size - 1) / number(out - 1) if out > 1 else 0
+        step = number(size - 1) / number(out - 1) if out > 1 else number(0)
     else:
         step = number(1 / scale if scale else number(size) / number(out))
-        place = step * (place + number(0.5)) - number(0.5)
+    if mode.endswith(SMOOTH):
+        return _smooth_taps(mode.removesuffix(SMOOTH), size, step, place)
+    place = step * place if align_corners else step * (place + number(0.5)) - number(0.5)
     if mode == "linear":
         place = np.maximum(place, 0)
         base = np.minimum(np.floor(place).astype(np.int64), size - 1)
@@ -113,6 +119,41 @@ def _taps(
     ahead = place - np.floor(place)
     weights = [_far(ahead + 1), _near(ahead), _near(1 - ahead), _far(2 - ahead)]
     return Taps(np.clip(base + np.arange(-1, 3)[:, None], 0, size - 1), np.stack(weights), None)
+
+
+def _smooth_taps(mode: str, size: int, step: np.floating, place: NDArray) -> Taps:
+    """Taps of a filter that widens with the step, so that fewer outputs still see every input.
+
+    Weights add up to 1; those of inputs outside of the image are left out.
+    """
+    width = max(float(step), 1.0)
+    radius = _RADIUS[mode] * width
+    middle = step * (place + place.dtype.type(0.5))
+    first = np.maximum((middle - radius + 0.5).astype(np.int64), 0)
+    last = np.minimum((middle + radius + 0.5).astype(np.int64), size)
+    source = first + np.arange((last - first).max())[:, None]
+    distance = np.abs((source - middle + 0.5) / width).astype(place.dtype)
+    weight = np.where(source < last, _FILTERS[mode](distance), 0)
+    weight /= weight.sum(axis=0)
+    return Taps(np.minimum(source, size - 1), weight, None)
+
+
+def _triangle(t: NDArray) -> NDArray:
+    return np.maximum(1 - t, 0)
+
+
+def _keys(t: NDArray) -> NDArray:
+    """Cubic convolution with the parameter -1/2, as image libraries have it."""
+    near, far = (1.5 * t - 2.5) * t * t + 1, ((-0.5 * t + 2.5) * t - 4) * t + 2
+    return np.where(t < 1, near, np.where(t < 2, far, 0))
+
+
+def _lanczos(t: NDArray) -> NDArray:
+    return np.where(t < 3, np.sinc(t) * np.sinc(t / 3), 0)
+
+
+_RADIUS = {"linear": 1, "cubic": 2, "lanczos": 3}
+_FILTERS = {"linear": _triangle, "cubic": _keys, "lanczos": _lanczos}
 
 
 def _near(t: NDArray) -> NDArray:

@@ -16,6 +16,9 @@ _NODES = {
     "nearest_exact": "UpsampleNearestExact{n}D",
     "linear": "Upsample{words}{n}D",
     "cubic": "UpsampleBicubic{n}D",
+    "linear_smooth": "UpsampleBilinear{n}DAa",
+    "cubic_smooth": "UpsampleBicubic{n}DAa",
+    "lanczos_smooth": "UpsampleLanczos{n}DAa",
 }
 _WORDS = {1: "Linear", 2: "Bilinear", 3: "Trilinear"}
 
@@ -60,6 +63,9 @@ for _mode, _dims in (
     *(("nearest_exact", n) for n in (1, 2, 3)),
     *(("linear", n) for n in (1, 2, 3)),
     ("cubic", 2),
+    ("linear_smooth", 2),
+    ("cubic_smooth", 2),
+    ("lanczos_smooth", 2),
 ):
     _declare_upsample(_mode, _dims)
 

@@ -20,6 +20,9 @@ _OPS = {
     ("bilinear", 2): "upsample_linear2d",
     ("trilinear", 3): "upsample_linear3d",
     ("bicubic", 2): "upsample_cubic2d",
+    ("bilinear antialias", 2): "upsample_linear_smooth2d",
+    ("bicubic antialias", 2): "upsample_cubic_smooth2d",
+    ("lanczos antialias", 2): "upsample_lanczos_smooth2d",
 }
 _DIMS_OF_MODE = {"linear": 3, "bilinear": 4, "trilinear": 5}
 
@@ -37,16 +40,16 @@ def interpolate(
 
     Args:
         size, scale_factor: a number for all dimensions, or one for each; one of the two.
-        mode: "nearest", "nearest-exact", "area", "linear" (one dimension), "bilinear" or "bicubic"
-            (two), "trilinear" (three).
+        mode: "nearest", "nearest-exact", "area", "linear" (one dimension), "bilinear", "bicubic"
+            or "lanczos" (two), "trilinear" (three).
         align_corners: whether the middles of the corner pixels keep their places, for the modes
             made of polynomials.
         recompute_scale_factor: compute with the ratio of the sizes in place of `scale_factor`.
-        antialias: not available.
+        antialias: smooth what is made smaller; for "bilinear", "bicubic" and "lanczos".
 
     Raises:
         ValueError: arguments do not go together.
-        NotImplementedError: the mode does not take such an input, or clew does not have it.
+        NotImplementedError: the mode does not take such an input.
     """
     require_tensors("interpolate", input=input)
     if mode in ("nearest", "area", "nearest-exact") and align_corners is not None:
@@ -65,7 +68,11 @@ def interpolate(
                 "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and "
                 "requires a 4-D tensor as input"
             )
-        raise NotImplementedError("clew's interpolate has no antialias=True (yet)")
+        if mode == "lanczos" and align_corners:
+            raise ValueError("Lanczos mode does not support align_corners=True")
+        mode += " antialias"
+    elif mode == "lanczos" and input.ndim == 4:
+        raise ValueError("Lanczos mode requires antialias=True")
     dims = input.ndim - 2
     if mode == "area" and dims in (1, 2, 3):
         return adaptive_avg_pool(dims, input, out)
