@@ -61,7 +61,7 @@ def element_strides(array: np.ndarray) -> tuple[int, ...]:
     if array.size == 0:  # NumPy says 0 for all of them
         return contiguous_strides(array.shape)
     itemsize = array.itemsize
-    return tuple(s // itemsize for s in array.strides)
+    return tuple([s // itemsize for s in array.strides])
 
 
 def contiguous_strides(size: tuple[int, ...]) -> tuple[int, ...]:
