@@ -201,7 +201,7 @@ def test_states_are_pytorchs() -> None:
 
 
 def test_a_state_brings_the_numbers_back() -> None:
-    generator = clew.Generator()
+    generator: Any = clew.Generator()
     generator.manual_seed(4)
     state = generator.get_state()
     first = clew.randn(5, generator=generator)

@@ -7,7 +7,7 @@ Submodules (``clew.nn``, ``clew.optim``, ...) are imported when they are first u
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew import ops as _ops  # fills the registry, before anything dispatches
 from clew import autograd as autograd
@@ -67,12 +67,10 @@ __version__ = "0.1.0"
 globals().update(_publish.install())
 globals().update(_dtypes.ALIASES)
 
+if TYPE_CHECKING:
+    tensor: Any  # the function, which stands before the submodule of that name
+
 from math import e, inf, nan, pi  # noqa: E402
-
-
-# Functions of submodules that PyTorch has at the top too.
-_FUNCTIONS = {"load": "clew.serialization", "save": "clew.serialization"}
-
 
 _LAZY = {
     "Graph": "inspect",
@@ -90,8 +88,6 @@ def __getattr__(name: str) -> Any:
     """Import submodules, and what stands in them, when they are first used."""
     if name in _LAZY:
         return getattr(importlib.import_module(f"clew.{_LAZY[name]}"), name)
-    if name in _FUNCTIONS:
-        return getattr(importlib.import_module(_FUNCTIONS[name]), name)
     if not name.startswith("_"):
         try:
             return importlib.import_module(f"clew.{name}")

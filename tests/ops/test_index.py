@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -164,11 +165,11 @@ def test_numbers_that_do_not_fit_are_refused(dtype: str, target: str) -> None:
 
     for number in NUMBERS:
         if number != number or abs(number) == float("inf"):
-            kind = outcome(lambda engine, n=number: write(n, engine), clew)
+            kind = outcome(partial(write, number), clew)
             torch = pytest.importorskip("torch")
-            assert repr(kind) == repr(outcome(lambda engine, n=number: write(n, engine), torch))
+            assert repr(kind) == repr(outcome(partial(write, number), torch))
         else:
-            assert_same(lambda engine, n=number: write(n, engine))
+            assert_same(partial(write, number))
 
 
 def test_lists_of_lists_mean_a_tuple_with_a_warning() -> None:

@@ -15,7 +15,7 @@ from clew import serialization
 from clew.nn.parameter import Parameter
 from clew.serialization.archive import ArchiveWriter
 
-fired = []
+fired: list[object] = []
 
 
 def fire(*args):

@@ -231,7 +231,7 @@ def test_optimizer_state_dict():
             torch.testing.assert_close(theirs["state"][key][name], value, rtol=0, atol=0)
 
 
-VALUES = [
+VALUES: list[object] = [
     None, True, False, 0, 255, 256, 65536, -1, 2**31, 10**40, 1.5, float("inf"), "text", "ü\ud800",
     b"bytes", bytearray(b"array"), 1 + 2j, (), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), [], [[]], {},
     {"a": {"b": [1, (2, {3})]}, 4: None}, {1, 2}, collections.Counter("aab"),

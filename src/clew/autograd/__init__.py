@@ -55,7 +55,7 @@ def _call_node(node: Node, *grads: Any) -> Any:
     return results[0] if len(results) == 1 else results
 
 
-Node.__call__ = _call_node  # type: ignore[attr-defined]
+Node.__call__ = _call_node  # type: ignore[method-assign]
 
 
 class _ExecutionEngine:

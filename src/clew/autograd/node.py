@@ -274,7 +274,7 @@ class OpNode(Node):
             if self.saved.__class__ is Freed:
                 self.saved.raise_for(self)
             value: Any = self.saved[position]
-            return value if raw or value.__class__ not in _TENSOR_LIKE else value.unpack(self)
+            return value.unpack(self) if isinstance(value, _TENSOR_LIKE) and not raw else value
         if not raw and name in self.attrs:
             return self.attrs[name]
         raise AttributeError(f"'{self.name()}' object has no attribute '{attribute}'")
@@ -291,7 +291,7 @@ class OpNode(Node):
 
 
 _SAVED = (SavedTensor, PackedTensor)
-_TENSOR_LIKE = frozenset({SavedTensor, SavedViewOutput, PackedTensor, SavedTuple})
+_TENSOR_LIKE = (SavedTensor, PackedTensor, SavedTuple)
 
 
 def saved_name(save: Any) -> str:
