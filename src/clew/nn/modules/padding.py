@@ -157,7 +157,7 @@ class ConstantPad3d(_ConstantPadNd):
     _sizes = staticmethod(_sextuple)
 
 
-class ZeroPad1d(ConstantPad1d):
+class _ZeroPadNd(_ConstantPadNd):
     """Pads with zeros."""
 
     def __init__(self, padding: Any) -> None:
@@ -167,21 +167,13 @@ class ZeroPad1d(ConstantPad1d):
         return str(self.padding)
 
 
-class ZeroPad2d(ConstantPad2d):
-    """Pads with zeros."""
-
-    def __init__(self, padding: Any) -> None:
-        super().__init__(padding, 0.0)
-
-    def extra_repr(self) -> str:
-        return str(self.padding)
+class ZeroPad1d(_ZeroPadNd, ConstantPad1d):
+    __doc__ = _ZeroPadNd.__doc__
 
 
-class ZeroPad3d(ConstantPad3d):
-    """Pads with zeros."""
+class ZeroPad2d(_ZeroPadNd, ConstantPad2d):
+    __doc__ = _ZeroPadNd.__doc__
 
-    def __init__(self, padding: Any) -> None:
-        super().__init__(padding, 0.0)
 
-    def extra_repr(self) -> str:
-        return str(self.padding)
+class ZeroPad3d(_ZeroPadNd, ConstantPad3d):
+    __doc__ = _ZeroPadNd.__doc__

@@ -55,6 +55,7 @@ class _MaxPoolNd(Module):
     __constants__ = (
         "kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"
     )  # fmt: skip
+    _pool: Callable[..., Any]
 
     def __init__(
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
@@ -68,6 +69,12 @@ class _MaxPoolNd(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
+    def forward(self, input: Tensor) -> Any:
+        return self._pool(
+            input, self.kernel_size, self.stride, self.padding, self.dilation,
+            ceil_mode=self.ceil_mode, return_indices=self.return_indices,
+        )  # fmt: skip
+
     def extra_repr(self) -> str:
         return (
             f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
@@ -77,44 +84,35 @@ class _MaxPoolNd(Module):
 
 class MaxPool1d(_MaxPoolNd):
     __doc__ = _MaxPoolNd.__doc__
-
-    def forward(self, input: Tensor) -> Any:
-        return F.max_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation,
-            ceil_mode=self.ceil_mode, return_indices=self.return_indices,
-        )  # fmt: skip
+    _pool = staticmethod(F.max_pool1d)
 
 
 class MaxPool2d(_MaxPoolNd):
     __doc__ = _MaxPoolNd.__doc__
-
-    def forward(self, input: Tensor) -> Any:
-        return F.max_pool2d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation,
-            ceil_mode=self.ceil_mode, return_indices=self.return_indices,
-        )  # fmt: skip
+    _pool = staticmethod(F.max_pool2d)
 
 
 class MaxPool3d(_MaxPoolNd):
     __doc__ = _MaxPoolNd.__doc__
-
-    def forward(self, input: Tensor) -> Any:
-        return F.max_pool3d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation,
-            ceil_mode=self.ceil_mode, return_indices=self.return_indices,
-        )  # fmt: skip
+    _pool = staticmethod(F.max_pool3d)
 
 
 class _MaxUnpoolNd(Module):
     """Puts maxima back to the places that a `MaxPool` found them in, zeros elsewhere."""
 
     _sizes: Callable[[Any], tuple[int, ...]]
+    _unpool: Callable[..., Tensor]
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
         self.kernel_size = self._sizes(kernel_size)
         self.stride = self._sizes(kernel_size if stride is None else stride)
         self.padding = self._sizes(padding)
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        return self._unpool(
+            input, indices, self.kernel_size, self.stride, self.padding, output_size
+        )
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
@@ -123,31 +121,19 @@ class _MaxUnpoolNd(Module):
 class MaxUnpool1d(_MaxUnpoolNd):
     __doc__ = _MaxUnpoolNd.__doc__
     _sizes = staticmethod(_single)
-
-    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        return F.max_unpool1d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
+    _unpool = staticmethod(F.max_unpool1d)
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
     __doc__ = _MaxUnpoolNd.__doc__
     _sizes = staticmethod(_pair)
-
-    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        return F.max_unpool2d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
+    _unpool = staticmethod(F.max_unpool2d)
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
     __doc__ = _MaxUnpoolNd.__doc__
     _sizes = staticmethod(_triple)
-
-    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        return F.max_unpool3d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
+    _unpool = staticmethod(F.max_unpool3d)
 
 
 class _AvgPoolNd(Module):
@@ -207,6 +193,7 @@ class _AvgPoolOverridable(_AvgPoolNd):
     """
 
     __constants__ = (*_AvgPoolNd.__constants__, "divisor_override")
+    _pool: Callable[..., Tensor]
 
     def __init__(
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
@@ -220,25 +207,21 @@ class _AvgPoolOverridable(_AvgPoolNd):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-
-class AvgPool2d(_AvgPoolOverridable):
-    __doc__ = _AvgPoolOverridable.__doc__
-
     def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool2d(
+        return self._pool(
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
             self.count_include_pad, self.divisor_override,
         )  # fmt: skip
+
+
+class AvgPool2d(_AvgPoolOverridable):
+    __doc__ = _AvgPoolOverridable.__doc__
+    _pool = staticmethod(F.avg_pool2d)
 
 
 class AvgPool3d(_AvgPoolOverridable):
     __doc__ = _AvgPoolOverridable.__doc__
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool3d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
-            self.count_include_pad, self.divisor_override,
-        )  # fmt: skip
+    _pool = staticmethod(F.avg_pool3d)
 
 
 class _FractionalMaxPoolNd(Module):
@@ -258,6 +241,7 @@ class _FractionalMaxPoolNd(Module):
 
     __constants__ = ("kernel_size", "return_indices", "output_size", "output_ratio")
     _sizes: Callable[[Any], tuple[Any, ...]]
+    _pool: Callable[..., Any]
 
     def __init__(
         self, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
@@ -278,21 +262,23 @@ class _FractionalMaxPoolNd(Module):
         if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
-
-class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    __doc__ = _FractionalMaxPoolNd.__doc__
-    _sizes = staticmethod(_pair)
-
     def forward(self, input: Tensor) -> Any:
-        return F.fractional_max_pool2d(
+        return self._pool(
             input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
             _random_samples=self._random_samples,
         )  # fmt: skip
 
 
+class FractionalMaxPool2d(_FractionalMaxPoolNd):
+    __doc__ = _FractionalMaxPoolNd.__doc__
+    _sizes = staticmethod(_pair)
+    _pool = staticmethod(F.fractional_max_pool2d)
+
+
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
     __doc__ = _FractionalMaxPoolNd.__doc__
     _sizes = staticmethod(_triple)
+    _pool = staticmethod(F.fractional_max_pool3d)
 
     def __init__(
         self, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
@@ -302,17 +288,12 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
             raise ValueError(f"kernel_size must be greater than 0, but got {kernel_size}")
         super().__init__(kernel_size, output_size, output_ratio, return_indices, _random_samples)
 
-    def forward(self, input: Tensor) -> Any:
-        return F.fractional_max_pool3d(
-            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
-            _random_samples=self._random_samples,
-        )  # fmt: skip
-
 
 class _LPPoolNd(Module):
     """The norm of order `norm_type` of each window."""
 
     __constants__ = ("norm_type", "kernel_size", "stride", "ceil_mode")
+    _pool: Callable[..., Tensor]
 
     def __init__(
         self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
@@ -323,6 +304,11 @@ class _LPPoolNd(Module):
         self.stride = stride
         self.ceil_mode = ceil_mode
 
+    def forward(self, input: Tensor) -> Tensor:
+        return self._pool(
+            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
+        )
+
     def extra_repr(self) -> str:
         return (
             f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
@@ -332,29 +318,17 @@ class _LPPoolNd(Module):
 
 class LPPool1d(_LPPoolNd):
     __doc__ = _LPPoolNd.__doc__
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.lp_pool1d(
-            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
-        )
+    _pool = staticmethod(F.lp_pool1d)
 
 
 class LPPool2d(_LPPoolNd):
     __doc__ = _LPPoolNd.__doc__
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.lp_pool2d(
-            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
-        )
+    _pool = staticmethod(F.lp_pool2d)
 
 
 class LPPool3d(_LPPoolNd):
     __doc__ = _LPPoolNd.__doc__
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.lp_pool3d(
-            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
-        )
+    _pool = staticmethod(F.lp_pool3d)
 
 
 class _AdaptiveMaxPoolNd(Module):
@@ -366,11 +340,15 @@ class _AdaptiveMaxPoolNd(Module):
     """
 
     __constants__ = ("output_size", "return_indices")
+    _pool: Callable[..., Any]
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
         self.output_size = output_size
         self.return_indices = return_indices
+
+    def forward(self, input: Tensor) -> Any:
+        return self._pool(input, self.output_size, self.return_indices)
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
@@ -378,23 +356,17 @@ class _AdaptiveMaxPoolNd(Module):
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     __doc__ = _AdaptiveMaxPoolNd.__doc__
-
-    def forward(self, input: Tensor) -> Any:
-        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
+    _pool = staticmethod(F.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     __doc__ = _AdaptiveMaxPoolNd.__doc__
-
-    def forward(self, input: Tensor) -> Any:
-        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+    _pool = staticmethod(F.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     __doc__ = _AdaptiveMaxPoolNd.__doc__
-
-    def forward(self, input: Tensor) -> Any:
-        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+    _pool = staticmethod(F.adaptive_max_pool3d)
 
 
 class _AdaptiveAvgPoolNd(Module):
@@ -405,10 +377,14 @@ class _AdaptiveAvgPoolNd(Module):
     """
 
     __constants__ = ("output_size",)
+    _pool: Callable[..., Tensor]
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._pool(input, self.output_size)
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
@@ -416,20 +392,14 @@ class _AdaptiveAvgPoolNd(Module):
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     __doc__ = _AdaptiveAvgPoolNd.__doc__
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool1d(input, self.output_size)
+    _pool = staticmethod(F.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     __doc__ = _AdaptiveAvgPoolNd.__doc__
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool2d(input, self.output_size)
+    _pool = staticmethod(F.adaptive_avg_pool2d)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     __doc__ = _AdaptiveAvgPoolNd.__doc__
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool3d(input, self.output_size)
+    _pool = staticmethod(F.adaptive_avg_pool3d)
