@@ -214,6 +214,13 @@ def _operator(op: Op, *, reflected: bool = False) -> Callable[[Any, Any], Any]:
     return operator
 
 
+def _reflected_division(self: Any, other: Any) -> Any:
+    try:
+        return apply(REGISTRY["mul"], (apply(REGISTRY["reciprocal"], (self,)), other))
+    except OperandError:
+        return NotImplemented
+
+
 def _inplace_operator(op: Op) -> Callable[[Any, Any], Any]:
     attrs = op.default_attrs
 
@@ -248,8 +255,12 @@ def _install_operators() -> None:
         setattr(Tensor, f"__{python_name}__", _operator(op))
         setattr(Tensor, f"__r{python_name}__", _operator(op, reflected=True))
         setattr(Tensor, f"__i{python_name}__", _inplace_operator(op))
-    # PyTorch computes a number minus a tensor by an op of its own.
-    Tensor.__rsub__ = _operator(REGISTRY["rsub"])  # type: ignore[attr-defined]
+    # What PyTorch makes of a number before an operator: an op of its own, the operands swapped, or
+    # a product with the reciprocal, which is rounded twice.
+    for python_name, op_name in (("sub", "rsub"), ("add", "add"), ("mul", "mul")):
+        setattr(Tensor, f"__r{python_name}__", _operator(REGISTRY[op_name]))
+    for name in ("__rtruediv__", "__rdiv__"):
+        setattr(Tensor, name, _reflected_division)
     for name in _COMPARISONS:
         setattr(Tensor, f"__{name}__", _operator(REGISTRY[name]))
 

@@ -85,6 +85,15 @@ def pow_(self: Tensor, exponent: Any) -> Tensor:
     return apply_inplace(_POW, self, (exponent,))
 
 
+@composite(out=True)
+def square(self: Tensor) -> Any:
+    """``self ** 2``."""
+    return pow(self, 2)
+
+
+composite(name="square_")(lambda self: pow_(self, 2))
+
+
 def _power(self: Tensor, exponent: Any) -> Any:
     try:
         return pow(self, exponent)
@@ -94,7 +103,7 @@ def _power(self: Tensor, exponent: Any) -> Any:
 
 def _reflected_power(self: Tensor, base: Any) -> Any:
     try:
-        return apply(_RPOW, (self, base))
+        return pow(base, self) if isinstance(base, Tensor) else apply(_RPOW, (self, base))
     except OperandError:
         return NotImplemented
 
