@@ -261,15 +261,6 @@ class _IntegerInterval(_Between):
         return whole & (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
-class _IntegerLessThan(_Upper):
-    """Integers up to a bound, included."""
-
-    is_discrete = True
-
-    def check(self, value: Any) -> Any:
-        return (value % 1 == 0) & (value <= self.upper_bound)
-
-
 class _IntegerGreaterThan(_Lower):
     """Integers from a bound on, included."""
 

@@ -7,7 +7,7 @@ from typing import Any
 import clew
 from clew.autograd.modes import no_grad
 from clew.distributions import constraints
-from clew.distributions.odds import Odds, require_one
+from clew.distributions.odds import Odds
 from clew.distributions.utils import broadcast_all, cross_entropy_of_logits
 
 __all__ = ["Geometric"]
@@ -27,11 +27,7 @@ class Geometric(Odds):
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        require_one(probs, logits)
-        if probs is not None:
-            (self.probs,) = broadcast_all(probs)
-        else:
-            (self.logits,) = broadcast_all(logits)
+        self._take(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
         if self._validate_args and probs is not None and not (self.probs > 0).all():
             value = self.probs

@@ -8,8 +8,8 @@ import clew
 from clew.autograd.modes import no_grad
 from clew.distributions import constraints
 from clew.distributions.gamma import Gamma
-from clew.distributions.odds import Odds, require_one
-from clew.distributions.utils import broadcast_all, lazy_property, softplus
+from clew.distributions.odds import Odds
+from clew.distributions.utils import lazy_property, softplus
 
 __all__ = ["NegativeBinomial"]
 
@@ -36,11 +36,7 @@ class NegativeBinomial(Odds):
         logits: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        require_one(probs, logits)
-        if probs is not None:
-            total_count, self.probs = broadcast_all(total_count, probs)
-        else:
-            total_count, self.logits = broadcast_all(total_count, logits)
+        (total_count,) = self._take(probs, logits, total_count)
         self.total_count = total_count.type_as(self._param)
         super().__init__(self._param.shape, validate_args=validate_args)
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from clew.distributions.distribution import Distribution
-from clew.distributions.utils import lazy_property, logits_to_probs, probs_to_logits
+from clew.distributions.utils import (
+    broadcast_all,
+    lazy_property,
+    logits_to_probs,
+    probs_to_logits,
+)
 from clew.tensor import Size
 
 
@@ -23,6 +28,19 @@ class Odds(Distribution):
     """A distribution given by `probs` or `logits`; the other one is computed when it is read."""
 
     _is_binary = True
+
+    def _take(self, probs: Any, logits: Any, *others: Any) -> list[Any]:
+        """Keep the parameter that is given, in one shape with `others`, which are returned so.
+
+        Raises:
+            ValueError: not exactly one is given.
+        """
+        require_one(probs, logits)
+        if probs is not None:
+            *rest, self.probs = broadcast_all(*others, probs)
+        else:
+            *rest, self.logits = broadcast_all(*others, logits)
+        return rest
 
     @lazy_property
     def logits(self) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import clew
 from clew.distributions import constraints
-from clew.distributions.odds import Odds, require_one
+from clew.distributions.odds import Odds
 from clew.distributions.transformed_distribution import TransformedDistribution
 from clew.distributions.transforms import SigmoidTransform
 from clew.distributions.utils import broadcast_all, clamp_probs
@@ -32,11 +32,7 @@ class LogitRelaxedBernoulli(Odds):
         validate_args: bool | None = None,
     ) -> None:
         self.temperature = temperature
-        require_one(probs, logits)
-        if probs is not None:
-            (self.probs,) = broadcast_all(probs)
-        else:
-            (self.logits,) = broadcast_all(logits)
+        self._take(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:

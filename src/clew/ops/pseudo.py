@@ -103,8 +103,6 @@ def of_pinv(F: Any, grad: Any, pinv: Any, a: Any) -> Any:
 
 # -- least squares
 
-_DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
-
 
 @op("linalg_lstsq(self, b; rcond, driver) -> solution, residuals, rank, singular_values",
     publish=(), no_grad_outputs=(2, 3))  # fmt: skip
