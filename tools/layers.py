@@ -37,6 +37,7 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
             "testing",
             "random",
             "linalg",
+            "special",
         ),
     ),
     ("command", ("cli", "torch_alias", "__main__", "__init__")),

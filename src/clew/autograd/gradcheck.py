@@ -69,16 +69,11 @@ def gradcheck(
         check.inputs_valid()
         outputs = check.outputs()
         if check_backward_ad:
-            if not outputs:
-                check.no_differentiable_outputs()
-            for index, output in enumerate(outputs):
-                check.compare(index, output, check_grad_dtypes)
-            if outputs:
-                check.not_multiplied(outputs)
-                if check_undefined_grad:
-                    check.undefined_grads(outputs)
-                if check_batched_grad:
-                    check.batched(outputs)
+            check.reverse_mode(outputs, check_grad_dtypes)
+            if outputs and check_undefined_grad:
+                check.undefined_grads(outputs)
+            if outputs and check_batched_grad:
+                check.batched(outputs)
     except GradcheckError:
         if raise_exception:
             raise
@@ -198,6 +193,15 @@ class _Check:
     def outputs(self) -> tuple[Tensor, ...]:
         """The outputs that have gradients."""
         return _differentiable(self.func(*self.arguments))
+
+    def reverse_mode(self, outputs: tuple[Tensor, ...], dtypes: bool) -> None:
+        """Compare both derivatives of each output; there must be none if there is no output."""
+        if not outputs:
+            self.no_differentiable_outputs()
+            return
+        for index, output in enumerate(outputs):
+            self.compare(index, output, dtypes)
+        self.not_multiplied(outputs)
 
     def no_differentiable_outputs(self) -> None:
         """Without outputs that require grad, the numerical gradient must be zero."""
