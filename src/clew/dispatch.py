@@ -125,9 +125,11 @@ def _many(
                     out._edge = (node, nr)
                     out._requires_grad = True
     if mask or cut:
-        for out in outs:
-            if out is not None and out._edge is None:
-                out._cut = _cut_by(op) if mask else cut
+        outside = [out for out in outs if out is not None and out._edge is None]
+        if mask and outside:
+            cut = _cut_by(op)
+        for out in outside:
+            out._cut = cut
     if observers:
         for observer in observers:
             observer.on_op(op, tuple(inputs), tuple(outs), node, attrs)

@@ -32,6 +32,11 @@ def _number(value: Any, target: np.dtype) -> np.ndarray:
 
 def to_common(operands: list[Any]) -> list[Any]:
     """All operands in the type that PyTorch's promotion gives."""
+    first = operands[0]
+    if first.__class__ is np.ndarray and all(
+        o is None or (o.__class__ is np.ndarray and o.dtype is first.dtype) for o in operands
+    ):
+        return operands
     target = dtypes.result_type([o for o in operands if o is not None]).numpy
     return [_cast(o, target) for o in operands]
 

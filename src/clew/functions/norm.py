@@ -169,6 +169,8 @@ def _refuse_non_tensor(function: str, input: Any) -> None:
 
 
 def _shape(function: str, value: Any) -> tuple[int, ...]:
+    if value.__class__ is tuple and all(n.__class__ is int for n in value):
+        return value
     if not isinstance(value, Sequence):
         raise TypeError(
             f"{function}(): argument 'normalized_shape' (position 2) must be tuple of ints, not "

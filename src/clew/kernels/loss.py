@@ -28,6 +28,9 @@ def nll_loss(
     """
     _check(x.shape, target, weight)
     wide = widen(x)
+    rows = _plain_rows(x.shape, target, weight, ignore_index)
+    if rows is not None:
+        return _plain_loss(wide[rows, target], reduction, x.dtype)
     flat, weights, ignored = _locate(x.shape, target, weight, ignore_index, wide.dtype)
     losses = -weights * wide.reshape(-1)[flat]
     losses[ignored] = 0
@@ -53,6 +56,11 @@ def nll_loss_backward(
 ) -> NDArray:
     """Gradient of the log-probabilities, shape `x_shape`; `total_weight` is the forward's."""
     g = widen(grad)
+    rows = _plain_rows(x_shape, target, weight, ignore_index)
+    if rows is not None:
+        out = np.zeros(x_shape, g.dtype)
+        out[rows, target] = -g / widen(total_weight) if reduction == "mean" else -g
+        return narrow(out, grad.dtype)
     flat, weights, ignored = _locate(x_shape, target, weight, ignore_index, g.dtype)
     if reduction == "none":
         g = g.reshape(-1)
@@ -63,6 +71,27 @@ def nll_loss_backward(
     out = np.zeros(prod(x_shape), g.dtype)
     out[flat] = values
     return narrow(out.reshape(x_shape), grad.dtype)
+
+
+def _plain_rows(
+    x_shape: Ints, target: NDArray, weight: NDArray | None, ignore_index: int
+) -> NDArray | None:
+    """The numbers of the rows of (N, C) if each counts once; None for any other case."""
+    if weight is not None or ignore_index >= 0 or len(x_shape) != 2 or target.size == 0:
+        return None
+    if target.min() < 0 or target.max() >= x_shape[1]:
+        return None
+    return np.arange(len(target))
+
+
+def _plain_loss(picked: NDArray, reduction: str, dtype: np.dtype) -> tuple[NDArray, NDArray]:
+    """`nll_loss` of the log-probabilities of the targets, each of weight 1."""
+    losses = np.negative(picked)
+    if reduction == "none":
+        return narrow(losses, dtype), np.zeros((), dtype)
+    total = losses.dtype.type(len(losses))
+    out = losses.sum() if reduction == "sum" else losses.sum() / total
+    return narrow(np.asarray(out), dtype), narrow(np.asarray(total), dtype)
 
 
 def _locate(

@@ -171,7 +171,7 @@ def _column(values: NDArray | None) -> NDArray | None:
 
 
 def _mean(rows: NDArray) -> NDArray:
-    return rows.sum(axis=1, keepdims=True) / max(1, rows.shape[1])
+    return np.add.reduce(rows, axis=1, keepdims=True) / max(1, rows.shape[1])
 
 
 def _mean_product(a: NDArray, b: NDArray) -> NDArray:

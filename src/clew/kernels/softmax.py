@@ -64,8 +64,8 @@ def _as_lines(x: NDArray) -> NDArray:
 
 def _below_maximum(x: NDArray, dim: int) -> NDArray:
     x = _as_lines(x)
-    return x - x.max(axis=dim, keepdims=True)
+    return x - np.maximum.reduce(x, axis=dim, keepdims=True)
 
 
 def _sum(x: NDArray, dim: int) -> NDArray:
-    return x.sum(axis=dim, keepdims=True)
+    return np.add.reduce(x, axis=dim, keepdims=True)

@@ -14,7 +14,8 @@ from clew.ops.rules import wrap_dim
 
 def _check(x: Any, dim: int, name: str) -> int:
     d = wrap_dim(dim, x.ndim)
-    floating_only(x, f"{name}_lastdim_kernel_impl" if d >= x.ndim - 1 else f"{name}_kernel_impl")
+    if x.dtype.kind not in "fV":
+        floating_only(x, f"{name}{'_lastdim' if d >= x.ndim - 1 else ''}_kernel_impl")
     return d
 
 

@@ -12,12 +12,13 @@ from typing import Any
 
 from clew import dtypes
 from clew.autograd.modes import no_grad
+from clew.dispatch import apply
 from clew.functions.calls import Tensor, call, require_tensors
 from clew.functions.create import ones_like
 from clew.functions.join import broadcast_tensors
 from clew.functions.linalg import broadcast_shape
 from clew.nn.functional.reduction import check_reduction, reduced, reduction_of
-from clew.nn.functional.softmax import log_softmax
+from clew.op import REGISTRY
 
 # -- regression
 
@@ -277,7 +278,7 @@ def binary_cross_entropy_with_logits(
         raise ValueError(
             f"Target size ({target.size()}) must be the same as input size ({input.size()})"
         )
-    if input.is_floating_point() and not target.is_floating_point():
+    if target._array.dtype.kind in "biu" and input.is_floating_point():
         names = dtypes.SCALAR_NAMES[input.dtype.name], dtypes.SCALAR_NAMES[target.dtype.name]
         raise RuntimeError(
             "result type {} can't be cast to the desired output type {}".format(*names)
@@ -315,9 +316,9 @@ def nll_loss(
 def _nll_loss(
     input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignore_index: int
 ) -> Tensor:
-    name = "nll_loss" if input.ndim <= 2 else "nll_loss_2d"
+    name = "nll_loss" if input._array.ndim <= 2 else "nll_loss_2d"
     attrs = {"reduction": reduction, "ignore_index": ignore_index}
-    return call(name, input, target, weight, **attrs)[0]
+    return apply(REGISTRY[name], (input, target, weight), attrs)[0]
 
 
 def cross_entropy(
@@ -342,8 +343,9 @@ def cross_entropy(
     require_tensors("cross_entropy_loss", input=input, target=target)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
-    class_dim = 0 if input.ndim == 1 else 1
-    if input.shape == target.shape:
+    shape = input._array.shape
+    class_dim = 0 if len(shape) == 1 else 1
+    if shape == target._array.shape:
         if not target.is_floating_point():
             raise RuntimeError(
                 "Expected floating point type for target with class probabilities, got "
@@ -352,7 +354,7 @@ def cross_entropy(
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
         return _of_probabilities(input, target, weight, reduction, label_smoothing, class_dim)
-    logs = log_softmax(input, class_dim)
+    logs = call("log_softmax", input, dim=class_dim)
     losses = _nll_loss(logs, target, weight, reduction, ignore_index)
     if label_smoothing == 0:
         return losses
@@ -379,7 +381,7 @@ def _aligned(weight: Tensor, logs: Tensor, class_dim: int) -> Tensor:
 def _of_probabilities(
     input: Tensor, target: Tensor, weight: Any, reduction: str, smoothing: float, class_dim: int
 ) -> Tensor:
-    logs = log_softmax(input, class_dim)
+    logs = call("log_softmax", input, dim=class_dim)
     classes = input.size(class_dim)
     if smoothing > 0:
         target = target * (1 - smoothing) + smoothing / classes
