@@ -145,6 +145,7 @@ class Op:
     Attributes:
         forward: arrays and attributes in, array (or tuple of arrays) out.
         label: the name that users know it by, where that is another.
+        aliases: other names that it is published under.
         promote: how the operands' types are brought together before the forward, a key of
             `clew.promotion.RULES`, or None.
         view: the result shares the first input's memory.
@@ -193,7 +194,7 @@ class Op:
         self.promote: str | None = options.pop("promote", None)
         self.promotion = RULES[self.promote] if self.promote else None
         self.tensors_only: bool = options.pop("tensors_only", False)
-        if options.pop("gaps", False):  # None may stand among the tensors of the last input
+        if options.pop("gaps", False):
             self.input_defaults[self.inputs[-1]] = None
         self.node_name: str = options.pop("node", None) or _node_name(self.name)
         self.no_grad_outputs: tuple[int, ...] = options.pop("no_grad_outputs", ())
@@ -251,7 +252,7 @@ class Op:
                 if name == self.variadic_attr:
                     attrs[name] = ()
                     continue
-                raise TypeError(f'{self.name}() missing 1 required positional arguments: "{name}"')
+                raise self._missing(name)
         return inputs, attrs
 
     def _bind_ordered(
@@ -332,7 +333,7 @@ class Op:
         for name in self.inputs[len(complete) :]:
             value = named.pop(name, self.input_defaults[name])
             if value is REQUIRED:
-                raise TypeError(f'{self.name}() missing 1 required positional arguments: "{name}"')
+                raise self._missing(name)
             complete.append(value)
         if named:
             name = next(iter(named))
@@ -380,7 +381,9 @@ REGISTRY: dict[str, Op] = {}
 def op(signature: str, forward: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Declare an op; without a `forward`, a decorator for it.
 
-    Options that are not attributes of `Op` are rules, by the name of their input.
+    Options are attributes of `Op`, except three kinds: ``node`` is its `node_name`; with ``gaps``
+    None may stand among the tensors of the last input; any other is the rule of the input of that
+    name.
     """
 
     def declare(function: Callable[..., Any]) -> Op:

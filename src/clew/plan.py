@@ -98,7 +98,7 @@ def _served_inputs(op: Op, rule: Rule, count: int) -> tuple[int, ...]:
     indices: list[int] = []
     for target in rule.targets:
         index = op.inputs.index(target)
-        if op.variadic_input and index == len(op.inputs) - 1:
+        if _is_variadic(op, index):
             indices.extend(range(index, count))
         else:
             indices.append(index)

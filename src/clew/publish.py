@@ -124,13 +124,10 @@ def _unary(op: Op) -> Callable[..., Any]:
     def function(self: Any = None, **kwargs: Any) -> Any:
         if kwargs:
             out = kwargs.pop("out", None)
-            if self is not None:
-                result = apply(op, *op.bind((self,), kwargs))
-            else:
-                result = apply(op, *op.bind((), kwargs))
+            result = apply(op, *op.bind(() if self is None else (self,), kwargs))
             return result if out is None else write_out(out, result)
         if not isinstance(self, Tensor):
-            raise _not_a_tensor(op.name, "input", 1, self)
+            raise _not_a_tensor(op, self)
         return apply(op, (self,))
 
     return function
@@ -141,7 +138,7 @@ def _binary(op: Op) -> Callable[..., Any]:
         out = kwargs.pop("out", None) if kwargs else None
         inputs = args if len(args) == 2 and not kwargs else op.bind(args, kwargs)[0]
         if not isinstance(inputs[0], Tensor) and not isinstance(inputs[1], Tensor):
-            raise _not_a_tensor(op.name, "input", 1, inputs[0])
+            raise _not_a_tensor(op, inputs[0])
         result = apply(op, inputs)
         return result if out is None else write_out(out, result)
 
@@ -161,7 +158,10 @@ def _inplace_of(op: Op) -> Callable[..., Any]:
 def _documented(function: Any, op: Op, name: str) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = op.doc
-    parameters = [_parameter(op, n, d) for n, d in op.input_defaults.items()]
+    parameters = [
+        inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=d)
+        for n, d in op.input_defaults.items()
+    ]
     parameters += [
         inspect.Parameter(
             n,
@@ -179,14 +179,9 @@ def _documented(function: Any, op: Op, name: str) -> Any:
     return function
 
 
-def _parameter(op: Op, name: str, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
-
-
-def _not_a_tensor(function: str, argument: str, position: int, value: Any) -> TypeError:
+def _not_a_tensor(op: Op, value: Any) -> TypeError:
     return TypeError(
-        f"{function}(): argument '{argument}' (position {position}) must be Tensor, not "
-        f"{type(value).__name__}"
+        f"{op.name}(): argument 'input' (position 1) must be Tensor, not {type(value).__name__}"
     )
 
 

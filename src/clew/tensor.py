@@ -1,11 +1,12 @@
 """The Tensor class: an array, its version, its place in the graph, its gradient.
 
 Layer 4.  This file holds what a tensor *is*; operations are installed on the class from their
-declarations (``install.py``), everything else that is written by hand stands in ``methods/``.
+declarations (``publish.py``), everything else that is written by hand stands in ``methods/``.
 """
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
@@ -485,6 +486,4 @@ def _dtype_word(tensor: Tensor) -> str:
 
 
 def _warn_non_leaf_grad(tensor: Tensor) -> None:
-    import warnings
-
     warnings.warn(non_leaf_grad_text(tensor), UserWarning, stacklevel=3)

@@ -21,7 +21,7 @@ Note [Order]
 
 Note [Re-entrant backward]
     A rule or hook may call backward again (checkpointing does).  The inner call is an ordinary
-    call of this function with buffers of its own; `current_task` is restored when it ends.
+    call of `run_backward` with buffers of its own; `current.task` is restored when it ends.
 
 Note [Sole references]
     A gradient array may be added to in place, or become ``leaf.grad`` itself, only if nobody else
@@ -56,19 +56,20 @@ class GraphTask:
     """One backward pass.
 
     Attributes:
+        id: a number that no other pass has.
         algebra: what a gradient is in this pass.
         keep_graph: saved values stay.
-        accumulate: leaves reached add to their ``grad``.
         captures: by node, the (output number, position) pairs of gradients to return.
         captured: the gradients to return.
         wanted: the nodes that lead to a capture or a listed leaf; None if all are wanted.
         callbacks: run when the pass is over.
+        freed: what takes the place of saved values that are released.
         node: the node that runs now.
         reached: the nodes that the roots lead to.
     """
 
     __slots__ = (
-        "__weakref__", "accumulate", "algebra", "callbacks", "captured", "captures", "freed", "id",
+        "__weakref__", "algebra", "callbacks", "captured", "captures", "freed", "id",
         "keep_graph", "node", "reached", "wanted",
     )  # fmt: skip
 
@@ -78,7 +79,6 @@ class GraphTask:
         self.id = _next_task_id()
         self.algebra = algebra
         self.keep_graph = keep_graph
-        self.accumulate = accumulate
         self.captures: dict[Node, list[tuple[int, int]]] = {}
         self.captured: list[Any] = [None] * len(inputs or ())
         self.wanted: set[Node] | None = None
