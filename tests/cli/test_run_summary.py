@@ -19,7 +19,7 @@ SUMMARY = Summary(
     nodes_recorded=12_345,
     nodes_freed=12_300,
     top_lines=[
-        ("/tmp/gan.py", 34, "    h = self.net(x)[0]  # " + "a long comment " * 10, 50_000_000),
+        ("/src/gan.py", 34, "    h = self.net(x)[0]  # " + "a long comment " * 10, 50_000_000),
         ("/a/deep/folder/site-packages/somewhere/blocks/transformer.py", 1034, "y = x[bold]", 12),
     ],
 )
@@ -39,7 +39,7 @@ def test_figures_and_lines(width):
     assert ["saved", "for", "backward", "51.5", "MiB", "0", "B"] in words
     assert ["total", "56.1", "MiB", "3.4", "MiB"] in words
     assert "graph nodes   12,345 recorded, 12,300 freed, 45 alive" in lines
-    (first,) = [line for line in lines if line.startswith("47.7 MiB   /tmp/gan.py:34 ")]
+    (first,) = [line for line in lines if line.startswith("47.7 MiB   /src/gan.py:34 ")]
     assert "h = self.net(x)[0]  #" in first
     assert first.endswith("…")
     (second,) = [line for line in lines if line.startswith("12 B ")]

@@ -1,4 +1,4 @@
-"""The base classes: validation, expanding, errors, Independent, mixtures, helpers."""
+"""The base classes: validation, expanding, errors, Independent, mixtures, small functions."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Small helpers of rules and forwards.  Layer 2: arrays and namespaces only."""
+"""Small functions that rules and forwards share.  Layer 2: arrays and namespaces only."""
 
 from __future__ import annotations
 
