@@ -187,3 +187,10 @@ def linalg_lstsq(v: Values) -> Samples:
     yield call("wide", regular(v, 2, 4), v.real(2, 3), **usual)
     yield call("batch", regular(v, 2, 3, 2), v.real(2, 3, 1), **usual)
     yield call("vector", regular(v, 4, 2), v.real(4), rcond=None, driver="gelsy")
+
+
+@samples("lu_unpack")
+def lu_unpack(v: Values) -> Samples:
+    yield call("usual", v.real(3, 3), np.array([3, 2, 3], np.int32))
+    yield call("tall", v.real(3, 2), np.array([3, 2], np.int32))
+    yield call("wide", v.real(2, 3), np.array([2, 2], np.int32), unpack_pivots=False)

@@ -33,3 +33,11 @@ def xlog1py_with_number(v: Values) -> Samples:
     yield call("usual", v.nonzero(2, 3), 1.5)
     yield call("0-d", v.nonzero(), 1.5)
     yield call("empty", v.nonzero(0, 3), 1.5)
+
+
+@samples("igamma", "igammac")
+def igamma(v: Values) -> Samples:
+    says = "the derivative for 'igamma"
+    yield call("usual", v.positive(2, 3), v.positive(2, 3), refuses=says)
+    yield call("far out", v.positive(2, 3) * 9, v.positive(2, 3) * 30, refuses=says)
+    yield call("empty", v.positive(0, 3), v.positive(0, 3), refuses=says)

@@ -14,11 +14,15 @@ from clew.functions import dropout as dropout
 from clew.functions import einsum as einsum
 from clew.functions import embedding_bag as embedding_bag
 from clew.functions import foreign as foreign
+from clew.functions import gradient as gradient
 from clew.functions import grid_sample as grid_sample
 from clew.functions import index as index
 from clew.functions import indexing as indexing
 from clew.functions import join as join
+from clew.functions import library as library
 from clew.functions import linalg as linalg
+from clew.functions import low_rank as low_rank
+from clew.functions import lu as lu
 from clew.functions import matrix as matrix
 from clew.functions import norm as norm
 from clew.functions import norms as norms

@@ -343,3 +343,39 @@ def _(F: Any, grads: Any, P: Any, L: Any, U: Any) -> Any:
     of_l = F.zeros_like(L) if grads[1] is None else F.tril(grads[1], -1)
     of_u = F.zeros_like(U) if grads[2] is None else F.triu(grads[2], 0)
     return _of_lu(F, of_l, of_u, P, L, U)
+
+
+@op("lu_unpack(LU_data, LU_pivots; unpack_data=True, unpack_pivots=True) -> P, L, U",
+    publish=(), no_grad_outputs=(0,))  # fmt: skip
+def lu_unpack(lu: Any, pivots: Any, *, unpack_data: bool, unpack_pivots: bool) -> Any:
+    """P, L and U from L and U in one matrix and the row exchanges."""
+    p = lower = upper = np.zeros(0, lu.dtype)
+    if unpack_pivots:
+        p = permutation_matrices.forward(pivots, size=lu.shape[-2], like=lu.dtype)
+    if unpack_data:
+        k = min(lu.shape[-2:])
+        lower = np.tril(lu[..., :k], -1)
+        lower[..., np.arange(k), np.arange(k)] = 1
+        upper = np.triu(lu[..., :k, :])
+    return np.ascontiguousarray(p), lower, upper
+
+
+@lu_unpack.grad("LU_data")
+def _(F: Any, grads: Any, LU_data_shape: Any) -> Any:
+    n, m = LU_data_shape[-2:]
+    k = min(n, m)
+    parts = []
+    if grads[1] is not None:
+        parts.append(_padded(F, F.tril(grads[1], -1), -1, m - k))
+    if grads[2] is not None:
+        parts.append(_padded(F, F.triu(grads[2], 0), -2, n - k))
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+def _padded(F: Any, x: Any, dim: int, count: int) -> Any:
+    """`x` with zeros behind it along `dim`."""
+    if not count:
+        return x
+    size = list(x.shape)
+    size[dim] = count
+    return F.cat((x, F.full(x, size=tuple(size), value=0)), dim)

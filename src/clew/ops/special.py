@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from clew.kernels import gamma, special
+from clew.kernels import gamma, incomplete_gamma, special
 from clew.kernels.erf import erf as erf_kernel
 from clew.kernels.pointwise import pointwise
 from clew.op import op
@@ -113,6 +113,32 @@ def _(F: Any, grad: Any, self: Any, *, p: int) -> Any:
     for k in range(1, p):
         slope = slope + F.digamma(self - k / 2)
     return grad * slope
+
+
+def _no_derivative(name: str) -> Any:
+    def rule(F: Any, grad: Any) -> Any:
+        raise NotImplementedError(f"the derivative for '{name}: input' is not implemented.")
+
+    return rule
+
+
+def _incomplete(name: str, kernel: Any, sign: int) -> None:
+    def forward(a: Any, x: Any) -> Any:
+        floating_only(a, f"{name}_cpu")
+        return kernel(a, x)
+
+    def of_other(F: Any, grad: Any, self: Any, other: Any) -> Any:
+        density = F.exp((self - 1) * F.log(other) - other - F.lgamma(self))
+        return grad * density if sign > 0 else -grad * density
+
+    op(
+        f"{name}(self, other)", forward, promote="arithmetic", tensors_only=True, inplace=True,
+        self=_no_derivative(name), other=of_other, doc=kernel.__doc__,
+    )  # fmt: skip
+
+
+_incomplete("igamma", incomplete_gamma.lower, 1)
+_incomplete("igammac", incomplete_gamma.upper, -1)
 
 
 # -- odds and entropy

@@ -20,3 +20,5 @@ globals().update({name: FUNCTIONS[name] for name in _SAME})
 gammaln = FUNCTIONS["lgamma"]
 psi = FUNCTIONS["digamma"]
 multigammaln = FUNCTIONS["mvlgamma"]
+gammainc = FUNCTIONS["igamma"]
+gammaincc = FUNCTIONS["igammac"]
