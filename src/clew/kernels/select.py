@@ -10,6 +10,12 @@ from numpy.typing import NDArray
 
 _BITS = {2: np.int16, 4: np.int32, 8: np.int64}
 
+# Below so many elements four passes cost more than the branches (measured).
+_FEW = 4096
+
+SELECTABLE = frozenset(map(np.dtype, (np.float16, np.float32, np.float64)))
+"""The types that `choose` takes."""
+
 
 def keep_where(mask: NDArray, x: NDArray) -> NDArray:
     """`x` where `mask` is true, else 0; `mask` and `x` broadcast."""
@@ -20,9 +26,9 @@ def keep_where(mask: NDArray, x: NDArray) -> NDArray:
 
 
 def choose(mask: NDArray, x: NDArray, y: NDArray) -> NDArray:
-    """`x` where `mask` is true, else `y`; both of one floating type."""
-    out = np.asarray(keep_where(mask, x))
+    """`x` where `mask` is true, else `y`; all broadcast, both of one floating type."""
+    if mask.size < _FEW:
+        return np.where(mask, x, y)
     bits = _BITS[x.dtype.itemsize]
-    other = keep_where(np.logical_not(mask), y)
-    np.bitwise_or(out.view(bits), other.view(bits), out=out.view(bits))
-    return out
+    kept, other = keep_where(mask, x), keep_where(np.logical_not(mask), y)
+    return np.bitwise_or(kept.view(bits), other.view(bits)).view(x.dtype)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from clew.kernels.select import SELECTABLE, choose, keep_where
 from clew.op import op
 from clew.ops.scalars import checked_number
 from clew.promotion import arithmetic
@@ -17,7 +18,14 @@ def where(condition: Any, x: Any, y: Any) -> Any:
     """`self` where `condition`, else `other`."""
     if condition.dtype != np.bool_:
         condition = condition.astype(np.bool_)
+    # The rules below choose between a gradient and 0.
+    if y.__class__ is int and y == 0 and isinstance(x, np.ndarray):
+        return keep_where(condition, x)
+    if x.__class__ is int and x == 0 and isinstance(y, np.ndarray):
+        return keep_where(np.logical_not(condition), y)
     x, y = arithmetic([x, y]) if isinstance(x, np.ndarray) or isinstance(y, np.ndarray) else (x, y)
+    if getattr(x, "dtype", None) in SELECTABLE and x.dtype == getattr(y, "dtype", None):
+        return choose(condition, x, y)
     return np.where(condition, x, y)
 
 
