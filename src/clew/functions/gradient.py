@@ -18,8 +18,8 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
 
     Args:
         input: the samples.
-        spacing: how far samples are apart (1 by default): a number, one for each dimension, or vectors of their
-            places.
+        spacing: how far samples are apart, 1 by default: a number, one for each dimension, or
+            vectors of their places.
         dim: an int or several; all by default.
         edge_order: 1 or 2: whether the slopes at the ends come from two or from three samples.
 
