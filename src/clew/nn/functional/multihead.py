@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import clew
 from clew.functions.calls import Tensor
@@ -64,22 +64,18 @@ def multi_head_attention_forward(
 
     Args:
         query, key, value: the sequences.
-        embed_dim_to_check: E.
-        num_heads: H.
-        in_proj_weight: (3 E, E), the three projections in one.
-        in_proj_bias: (3 E,).
+        embed_dim_to_check, num_heads: E and H.
+        in_proj_weight, in_proj_bias: (3 E, E) and (3 E,), the three projections in one.
         bias_k, bias_v: (1, 1, E), an element added to key and value.
         add_zero_attn: add an element of zeros to them.
-        dropout_p: the probability of a zero among the weights.
+        dropout_p, training: the probability of a zero among the weights, in training.
         out_proj_weight, out_proj_bias: the last projection.
-        training: whether to drop out.
         key_padding_mask: (B, S), which elements of the source do not count.
-        need_weights: give the weights too.
+        need_weights, average_attn_weights: give the weights, give their mean over the heads.
         attn_mask: (T, S) or (B * H, T, S), where attention is not allowed.
-        use_separate_proj_weight: the next three are used instead of `in_proj_weight`.
-        q_proj_weight, k_proj_weight, v_proj_weight: (E, features of query, key, value).
+        use_separate_proj_weight: project by the next three, (E, features of query, key, value).
+        q_proj_weight, k_proj_weight, v_proj_weight: see there.
         static_k, static_v: (B * H, S, D), to use instead of key and value.
-        average_attn_weights: give the mean of the weights over the heads.
         is_causal: a hint that `attn_mask` is the causal mask.
 
     Returns:
@@ -92,53 +88,88 @@ def multi_head_attention_forward(
     if not batched:
         query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
-    length, batch, features = query.shape
-    key_padding_mask = canonical_mask(
-        key_padding_mask, "key_padding_mask", query.dtype, attn_mask, "attn_mask"
-    )
-    if is_causal and attn_mask is None:
-        raise RuntimeError(
-            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module "
-            "method `generate_square_subsequent_mask` to create this mask."
-        )
-    if is_causal and key_padding_mask is None and not need_weights:
-        attn_mask = None
-    else:
-        attn_mask = canonical_mask(attn_mask, "attn_mask", query.dtype)
-        is_causal = is_causal and key_padding_mask is None
     _check_features(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
+    masks = _masks(query, key, attn_mask, key_padding_mask, num_heads, is_causal, need_weights)
     if use_separate_proj_weight:
         apart = (q_proj_weight, k_proj_weight, v_proj_weight)
         q, k, v = _project_apart(query, key, value, apart, in_proj_bias)
     else:
         q, k, v = _project_packed(query, key, value, in_proj_weight, in_proj_bias)
-    attn_mask = _checked_mask(attn_mask, length, key.shape[0], batch * num_heads)
     if bias_k is not None and bias_v is not None:
-        k = clew.cat([k, bias_k.repeat(1, batch, 1)])
-        v = clew.cat([v, bias_v.repeat(1, batch, 1)])
-        attn_mask, key_padding_mask = _longer(attn_mask), _longer(key_padding_mask)
-    q = _in_heads(q, batch * num_heads)
-    k = _in_heads(k, batch * num_heads) if static_k is None else static_k
-    v = _in_heads(v, batch * num_heads) if static_v is None else static_v
+        k, v, masks = _with_learned(k, v, bias_k, bias_v, masks)
+    heads = query.shape[1] * num_heads
+    q = _in_heads(q, heads)
+    k = _in_heads(k, heads) if static_k is None else static_k
+    v = _in_heads(v, heads) if static_v is None else static_v
     if add_zero_attn:
-        nothing = k.new_zeros((k.shape[0], 1, k.shape[2]))
-        k, v = clew.cat([k, nothing], dim=1), clew.cat([v, nothing], dim=1)
-        attn_mask, key_padding_mask = _longer(attn_mask), _longer(key_padding_mask)
-    attn_mask = _joined(attn_mask, key_padding_mask, batch, num_heads, k.shape[1])
-    dropout_p = dropout_p if training else 0.0
-    weights: Tensor | None = None
-    if need_weights:
-        attended, weights = _attend(q, k, v, attn_mask, dropout_p)
-        attended = attended.transpose(0, 1).reshape(length * batch, features)
-        weights = weights.view(batch, num_heads, length, k.shape[1])
-        weights = weights.mean(dim=1) if average_attn_weights else weights
-        weights = weights if batched else weights.squeeze(0)
-    else:
-        attended = _attend_unseen(q, k, v, attn_mask, dropout_p, is_causal, batch)
-        attended = attended.permute(2, 0, 1, 3).reshape(batch * length, features)
-    result = F.linear(attended, out_proj_weight, out_proj_bias)
-    result = result.view(length, batch, result.shape[1])
-    return (result if batched else result.squeeze(1)), weights
+        k, v, masks = _with_zeros(k, v, masks)
+    attend = _attend if need_weights else _attend_unseen
+    result, weights = attend(q, k, v, masks, dropout_p if training else 0.0, num_heads)
+    result = F.linear(result, out_proj_weight, out_proj_bias).view(*query.shape[:2], -1)
+    if weights is not None and average_attn_weights:
+        weights = weights.mean(dim=1)
+    return (result, weights) if batched else (result.squeeze(1), _squeezed(weights))
+
+
+class _Masks(NamedTuple):
+    """What may not be attended to, as numbers to add.
+
+    Attributes:
+        attention: (1 or B * H, T, S), or None.
+        padding: (B, S), or None.
+        causal: the attention mask was the causal one, and is left to the kernel.
+    """
+
+    attention: Tensor | None
+    padding: Tensor | None
+    causal: bool
+
+    def longer(self) -> _Masks:
+        """The masks when the source has one more element, which is allowed."""
+        attention, padding = (None if m is None else F.pad(m, (0, 1)) for m in self[:2])
+        return _Masks(attention, padding, self.causal)
+
+    def joined(self, batch: int, num_heads: int, source: int) -> Tensor | None:
+        """Both masks in one, (1 or B * H, T or 1, S).
+
+        Raises:
+            AssertionError: the padding mask has another shape than (B, S).
+        """
+        padding = self.padding
+        if padding is None:
+            return self.attention
+        for dim, expected in enumerate((batch, source)):
+            if padding.shape[dim] != expected:
+                raise AssertionError(
+                    f"Expected key_padded_mask.shape[{dim}] to be {expected}, but got "
+                    f"{padding.shape[dim]}"
+                )
+        padding = padding.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1)
+        padding = padding.reshape(batch * num_heads, 1, source)
+        return padding if self.attention is None else self.attention + padding
+
+
+def _masks(
+    query: Tensor, key: Tensor, attention: Tensor | None, padding: Tensor | None, num_heads: int,
+    is_causal: bool, need_weights: bool,
+) -> _Masks:  # fmt: skip
+    """The masks as numbers, checked.
+
+    Raises:
+        RuntimeError: the attention mask is missing where it must be given, or has another shape.
+    """
+    padding = canonical_mask(padding, "key_padding_mask", query.dtype, attention, "attn_mask")
+    if is_causal and attention is None:
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module "
+            "method `generate_square_subsequent_mask` to create this mask."
+        )
+    if is_causal and padding is None and not need_weights:
+        return _Masks(None, None, True)
+    attention = canonical_mask(attention, "attn_mask", query.dtype)
+    length, batch, _ = query.shape
+    attention = _checked_mask(attention, length, key.shape[0], batch * num_heads)
+    return _Masks(attention, padding, False)
 
 
 # -- checks
@@ -272,37 +303,30 @@ def _in_heads(x: Tensor, heads: int) -> Tensor:
     return x.view(length, heads, batch * features // heads).transpose(0, 1)
 
 
-def _longer(mask: Tensor | None) -> Tensor | None:
-    """A mask that allows one more element of the source."""
-    return None if mask is None else F.pad(mask, (0, 1))
+def _with_learned(
+    k: Tensor, v: Tensor, bias_k: Tensor, bias_v: Tensor, masks: _Masks
+) -> tuple[Tensor, Tensor, _Masks]:
+    """Key and value (S, B, E) with one more element, the same in the whole batch."""
+    batch = k.shape[1]
+    k = clew.cat([k, bias_k.repeat(1, batch, 1)])
+    v = clew.cat([v, bias_v.repeat(1, batch, 1)])
+    return k, v, masks.longer()
 
 
-def _joined(
-    mask: Tensor | None, padding: Tensor | None, batch: int, num_heads: int, source: int
-) -> Tensor | None:
-    """Attention mask and padding mask in one, (1 or B * H, T or 1, S).
-
-    Raises:
-        AssertionError: the padding mask has another shape than (B, S).
-    """
-    if padding is None:
-        return mask
-    for dim, expected in enumerate((batch, source)):
-        if padding.shape[dim] != expected:
-            raise AssertionError(
-                f"Expected key_padded_mask.shape[{dim}] to be {expected}, but got "
-                f"{padding.shape[dim]}"
-            )
-    padding = padding.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1)
-    padding = padding.reshape(batch * num_heads, 1, source)
-    return padding if mask is None else mask + padding
+def _with_zeros(k: Tensor, v: Tensor, masks: _Masks) -> tuple[Tensor, Tensor, _Masks]:
+    """Key and value (B * H, S, D) with one more element of zeros."""
+    nothing = k.new_zeros((k.shape[0], 1, k.shape[2]))
+    return clew.cat([k, nothing], dim=1), clew.cat([v, nothing], dim=1), masks.longer()
 
 
 def _attend(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float
+    q: Tensor, k: Tensor, v: Tensor, masks: _Masks, dropout_p: float, num_heads: int
 ) -> tuple[Tensor, Tensor]:
-    """The attended values (B * H, T, D), and the weights."""
-    scaled = q * math.sqrt(1.0 / float(q.shape[2]))
+    """The attended values (T * B, E), and the weights (B, H, T, S)."""
+    heads, length, size = q.shape
+    batch, source = heads // num_heads, k.shape[1]
+    mask = masks.joined(batch, num_heads, source)
+    scaled = q * math.sqrt(1.0 / float(size))
     if mask is None:
         weights = clew.bmm(scaled, k.transpose(-2, -1))
     else:
@@ -310,17 +334,25 @@ def _attend(
     weights = F.softmax(weights, dim=-1)
     if dropout_p > 0.0:
         weights = F.dropout(weights, p=dropout_p)
-    return clew.bmm(weights, v), weights
+    attended = clew.bmm(weights, v).transpose(0, 1).reshape(length * batch, num_heads * size)
+    return attended, weights.view(batch, num_heads, length, source)
 
 
 def _attend_unseen(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float, is_causal: bool,
-    batch: int,
-) -> Tensor:  # fmt: skip
-    """The attended values (B, H, T, D), without the weights."""
-    heads = q.shape[0] // batch
+    q: Tensor, k: Tensor, v: Tensor, masks: _Masks, dropout_p: float, num_heads: int
+) -> tuple[Tensor, None]:
+    """The attended values (T * B, E), without the weights."""
+    heads, length, size = q.shape
+    batch, source = heads // num_heads, k.shape[1]
+    mask = masks.joined(batch, num_heads, source)
     if mask is not None:
         shared = mask.shape[0] == 1
-        mask = mask.unsqueeze(0) if shared else mask.view(batch, heads, -1, k.shape[1])
-    q, k, v = (x.view(batch, heads, x.shape[1], x.shape[2]) for x in (q, k, v))
-    return F.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal)
+        mask = mask.unsqueeze(0) if shared else mask.view(batch, num_heads, -1, source)
+    q, k, v = (x.view(batch, num_heads, x.shape[1], size) for x in (q, k, v))
+    attended = F.scaled_dot_product_attention(q, k, v, mask, dropout_p, masks.causal)
+    return attended.permute(2, 0, 1, 3).reshape(length * batch, num_heads * size), None
+
+
+def _squeezed(weights: Tensor | None) -> Tensor | None:
+    """The weights of the only sequence in a batch."""
+    return None if weights is None else weights.squeeze(0)
