@@ -5,6 +5,7 @@ Layer 3.  Costs about as much again as the step itself; the line of each node is
 
 from __future__ import annotations
 
+import sys
 import traceback
 import warnings
 from typing import Any
@@ -64,34 +65,44 @@ class detect_anomaly(set_detect_anomaly):
         state.enabled, state.check_nan = True, self._check_nan
 
 
-def note_traceback(node: Any, running: Any = None) -> None:
+def note_traceback(node: Any) -> None:
     """Keep the current traceback on a node, and the node that was running backward if one was."""
+    from clew.autograd.engine import current  # which imports this module
+
     node.metadata["traceback_"] = traceback.format_stack()
-    if running is not None:
-        node.metadata["parent_"] = running
+    if current.task is not None:
+        node.metadata["parent_"] = current.task.node
 
 
 def explain(node: Any) -> None:
-    """Warn with the forward traceback of a node whose backward failed."""
-    lines = (node.info or {}).get("traceback_")
+    """Warn with the forward traceback of a node whose backward failed, and of what led to it."""
+    name = node.name()
+    lines = _traceback_of(node)
     if not lines:
-        warnings.warn(
-            f"Error detected in {node.name()}. No forward pass information available. Enable "
-            "detect anomaly during forward pass for more information.",
-            stacklevel=4,
+        _warn(
+            f"Error detected in {name}. No forward pass information available. Enable detect "
+            "anomaly during forward pass for more information."
         )
         return
-    text = "".join(lines)
-    warnings.warn(
-        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
-        f"{text}",
-        stacklevel=4,
-    )
-    parent = (node.info or {}).get("parent_")
-    if parent is not None:
-        parent_lines = "".join((parent.info or {}).get("traceback_", ()))
-        warnings.warn(
-            f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call "
-            f"that induced the previous calculation:\n{parent_lines}",
-            stacklevel=4,
-        )
+    _warn(f"Error detected in {name}. Traceback of forward call that caused the error:\n{lines}")
+    parent = node.metadata.get("parent_")
+    while parent is not None:
+        induced = f"\n\nPrevious calculation was induced by {parent.name()}. "
+        lines = _traceback_of(parent)
+        if not lines:
+            _warn(f"{induced}No forward pass information available.")
+            return
+        _warn(f"{induced}Traceback of forward call that induced the previous calculation:\n{lines}")
+        parent = parent.metadata.get("parent_")
+
+
+def _traceback_of(node: Any) -> str:
+    return "".join(node.metadata.get("traceback_", ()))
+
+
+def _warn(text: str) -> None:
+    """Warn; where warnings are errors, print, so as not to hide the error that is explained."""
+    try:
+        warnings.warn(text, stacklevel=5)
+    except Warning as warning:
+        print(f"{type(warning).__name__}: {warning}", file=sys.stderr)

@@ -2,9 +2,7 @@
 
 Note [Custom Functions]
     The ``ctx`` of a call *is* the node of the graph, as in PyTorch.  The forward runs without
-    recording; then the outputs are given the node as their edge.  An output that is an input is
-    replaced by a view of it, unless it was marked dirty: then the input's history is rewritten,
-    like that of any in-place write.
+    recording; then the outputs are given the node as their edge, see ``function_outputs.py``.
 """
 
 from __future__ import annotations
@@ -16,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from clew.autograd import anomaly
+from clew.autograd.function_outputs import wrap_outputs, writer
 from clew.autograd.modes import no_grad, state
 from clew.autograd.node import Node, next_sequence_nr
 from clew.autograd.saved import Freed, PackedTensor, SavedTensor, save_input, save_output
-from clew.autograd.views import Creation, check_inplace, rebase
-from clew.errors import FunctionResultError, FunctionTypeError, LeafModifiedError, describe
+from clew.autograd.views import NO_EDGE
+from clew.errors import FunctionResultError, FunctionTypeError
 from clew.observers import observers
 from clew.site import here
 from clew.tensor import Tensor
@@ -287,15 +287,17 @@ class Function(metaclass=_FunctionMeta):
         ctx.tensor_arguments = tuple(i for i, a in enumerate(args) if isinstance(a, Tensor))
         if records:
             ctx.edges = tuple(t._gradient_edge() for t in tensors)
+            if anomaly.state.enabled:
+                anomaly.note_traceback(ctx)
         with no_grad():
-            if cls.setup_context is not Function.setup_context:
+            if cls._has_setup_context():
                 args = _with_defaults(cls.forward, args, kwargs)
                 output = cls.forward(*args)
                 cls.setup_context(ctx, args, output)
             else:
                 output = cls.forward(ctx, *args, **kwargs)
         outputs = output if isinstance(output, tuple) else (output,)
-        wrapped = _wrap_outputs(ctx, tensors, outputs, records)
+        wrapped = wrap_outputs(ctx, tensors, outputs, records)
         if records:
             kept = _tensors_to_save(ctx)
             positions = {id(t): i for i, t in enumerate(tensors)}
@@ -306,6 +308,10 @@ class Function(metaclass=_FunctionMeta):
             outs = tuple(w for w in wrapped if isinstance(w, Tensor))
             observer.on_op(cls, tuple(args), outs, ctx if records else None, kwargs)
         return wrapped if isinstance(output, tuple) else wrapped[0]
+
+    @classmethod
+    def _has_setup_context(cls) -> bool:
+        return cls.setup_context is not Function.setup_context
 
 
 def _with_defaults(
@@ -324,7 +330,7 @@ def _tensors_to_save(ctx: FunctionNode) -> Sequence[Tensor | None]:
                 f"save_for_backward can only save variables, but argument {position} is of type "
                 f"{type(tensor).__name__}",
                 ctx,
-                _writer(ctx),
+                writer(ctx),
                 "keep what is no tensor as an attribute: ctx.scale = 3",
             )
     return ctx.to_save
@@ -339,115 +345,6 @@ def _keep(tensor: Any, ctx: Any) -> SavedTensor | PackedTensor | None:
     return save_input(tensor)
 
 
-def _wrap_outputs(
-    ctx: FunctionNode, inputs: list[Tensor], outputs: tuple[Any, ...], records: bool
-) -> tuple[Any, ...]:
-    """Give each output its place in the graph; see Note [Custom Functions]."""
-    dirty = {id(t) for t in ctx.dirty_tensors}
-    given = {id(t) for t in inputs}
-    constant = {id(t) for t in ctx.non_differentiable}
-    _check_dirty(ctx, outputs)
-    _check_non_differentiable(ctx)
-    metas: list[Any] = [
-        (o._array.shape, o._array.dtype) if isinstance(o, Tensor) else None for o in outputs
-    ]
-    ctx.metas = tuple(metas) or ((),)  # type: ignore[assignment]
-    ctx.constant_outputs = frozenset(i for i, o in enumerate(outputs) if id(o) in constant)
-    seen: dict[int, Any] = {}
-    wrapped = []
-    for nr, out in enumerate(outputs):
-        if not isinstance(out, Tensor):
-            wrapped.append(out)
-            continue
-        if id(out) not in seen:
-            seen[id(out)] = _wrap_one(
-                ctx, out, nr, records=records, is_input=id(out) in given,
-                is_dirty=id(out) in dirty, is_constant=id(out) in constant,
-            )  # fmt: skip
-        wrapped.append(seen[id(out)])
-    return tuple(wrapped)
-
-
-def _check_non_differentiable(ctx: FunctionNode) -> None:
-    for tensor in ctx.non_differentiable:
-        if not isinstance(tensor, Tensor):
-            raise FunctionResultError(
-                "mark_non_differentiable only accepts variable arguments, but got "
-                f"{type(tensor).__name__}",
-                ctx,
-                _writer(ctx),
-                "mark the outputs that have no gradient",
-            )
-
-
-def _check_dirty(ctx: FunctionNode, outputs: tuple[Any, ...]) -> None:
-    returned = {id(o) for o in outputs}
-    for position, tensor in enumerate(ctx.dirty_tensors):
-        if not isinstance(tensor, Tensor):
-            raise FunctionResultError(
-                f"mark_dirty can only accept variables, but argument {position} is of type "
-                f"{type(tensor).__name__}",
-                ctx,
-                _writer(ctx),
-                "mark the tensors that forward has written to",
-            )
-        tensor._counter.bump(ctx.name())
-        if id(tensor) not in returned:
-            raise FunctionResultError(
-                "Some elements marked as dirty during the forward method were not returned as "
-                "output. The inputs that are modified inplace must all be outputs of the "
-                "Function.",
-                ctx,
-                _writer(ctx),
-                "return the marked tensors, or do not mark what forward does not write to",
-                ("tensor", describe(tensor)),
-            )
-
-
-def _writer(ctx: FunctionNode) -> str:
-    """The method that the user filled the ctx in."""
-    separate = ctx._forward_cls.setup_context is not Function.setup_context
-    return "setup_context" if separate else "forward"
-
-
-def _wrap_one(
-    ctx: FunctionNode, out: Tensor, nr: int, *, records: bool, is_input: bool, is_dirty: bool,
-    is_constant: bool,
-) -> Tensor:  # fmt: skip
-    differentiable = records and not is_constant and out._array.dtype.kind in "fcV"
-    if is_constant or not records or not differentiable:
-        if is_dirty or not is_input:
-            if is_constant and records:
-                out._edge, out._requires_grad = None, False
-            return out
-        alias = out._alias()
-        _as_view_of(alias, out)
-        return alias
-    if is_dirty:
-        if out._edge is None and out._requires_grad:
-            raise LeafModifiedError(out, ctx.name(), view=False, tense="has been")
-        check_inplace(out, ctx.name(), records=True)
-        rebase(out, ctx, nr)
-        return out
-    if is_input:
-        alias = out._alias((ctx, nr))
-        _as_view_of(alias, out)
-        return alias
-    out._edge, out._requires_grad = (ctx, nr), True
-    if out._meta is not None and out._meta.base is not None:
-        out._meta.creation = Creation.CUSTOM_FUNCTION
-        out._meta.view_version = out._counter.value
-    return out
-
-
-def _as_view_of(alias: Tensor, source: Tensor) -> None:
-    meta = alias._ensure_meta()
-    base = source._base
-    meta.base = source if base is None else base
-    meta.view_version = alias._counter.value
-    meta.creation = Creation.CUSTOM_FUNCTION
-
-
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a backward that cannot itself be differentiated: trying to raises an error."""
 
@@ -460,31 +357,38 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         if not any(isinstance(g, Tensor) and g.requires_grad for g in grads):
             return results
         many = isinstance(results, tuple)
-        tensors = [r for r in (results if many else (results,)) if isinstance(r, Tensor)]
-        stopped = iter(Error.apply(*[t.detach().requires_grad_() for t in tensors]))
-        replaced = tuple(
-            next(stopped) if isinstance(r, Tensor) else r for r in (results if many else (results,))
-        )
-        return replaced if many else replaced[0]
+        stop = Error(results if many else (results,))
+        return stop.outputs() if many else stop.outputs()[0]
 
     return wrapped
 
 
-class Error(Function):
-    """Passes values on and refuses to be differentiated."""
+class Error(Node):
+    """Passes values on and refuses to be differentiated: the end of what is once differentiable."""
 
-    @staticmethod
-    def forward(ctx: Any, *tensors: Tensor) -> Any:
-        return tuple(t.clone() for t in tensors)
+    __slots__ = ("values",)
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
+    def __init__(self, values: Sequence[Any]) -> None:
+        # Leaves that require grad, so that there is something to refuse the gradient of.
+        self.values = [None if v is None else v.detach().requires_grad_() for v in values]
+        self.edges = tuple(NO_EDGE if v is None else v._gradient_edge() for v in self.values)
+        self.metas = tuple(
+            None if v is None else (v._array.shape, v._array.dtype) for v in self.values
+        )
+        self.seq = next_sequence_nr()
+        self.site = here()
+        self.hooks = None
+        self.info = None
+
+    def outputs(self) -> tuple[Any, ...]:
+        """The values as what this node made; once."""
+        values, self.values = self.values, []
+        return tuple(None if v is None else v._alias((self, i)) for i, v in enumerate(values))
+
+    def run(self, grads: list[Any], algebra: Any, need: Sequence[bool] | None) -> Sequence[Any]:
         raise RuntimeError(
             "trying to differentiate twice a function that was marked with @once_differentiable"
         )
-
-
-Error._backward_cls = type("Error", (FunctionNode,), {"_forward_cls": Error})
 
 
 class InplaceFunction(Function):
