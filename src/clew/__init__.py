@@ -23,6 +23,7 @@ from clew.autograd.modes import (
     no_grad,
     set_grad_enabled,
 )
+from clew.config import is_warn_always_enabled, set_warn_always
 from clew.device import device
 from clew.dtypes import (
     bfloat16,
@@ -80,6 +81,8 @@ _LAZY = {
     "disable_torch": "torch_alias",
     "save": "serialization",
     "load": "serialization",
+    "GradScaler": "amp",
+    "autocast": "amp",
 }
 """Names that a submodule has; it is imported when one is first used."""
 

@@ -19,3 +19,13 @@ class Switches:
 
 
 switches = Switches()
+
+
+def set_warn_always(enabled: bool) -> None:
+    """Whether warnings that are otherwise given once per process are repeated."""
+    switches.warn_always = enabled
+
+
+def is_warn_always_enabled() -> bool:
+    """Whether warnings that are otherwise given once per process are repeated."""
+    return switches.warn_always
