@@ -146,14 +146,7 @@ def adjoint(self: Tensor) -> Tensor:
 
 @composite(function=False)
 def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
-    """This tensor if its elements lie in order, else a copy where they do.
-
-    With ``memory_format=channels_last`` the order is that of images whose channels lie together.
-    """
-    if memory_format is dtypes.channels_last:
-        if self._array.ndim == 4 and self._array.transpose(0, 2, 3, 1).flags.c_contiguous:
-            return self
-        return apply(REGISTRY["clone"], (self,), {"memory_format": memory_format})
+    """This tensor if its elements lie in order, else a copy where they do."""
     if self._array.flags.c_contiguous:
         return self
     return apply(REGISTRY["clone"], (self,), {"memory_format": "contiguous"})

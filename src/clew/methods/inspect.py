@@ -69,11 +69,8 @@ def data_ptr(self: Tensor) -> int:
 
 @composite(function=False)
 def is_contiguous(self: Tensor, memory_format: Any = None) -> bool:
-    """Whether the elements lie in memory in the order of their indices, or of `memory_format`."""
-    array = self._array
-    if memory_format is dtypes.channels_last:
-        return array.ndim == 4 and bool(array.transpose(0, 2, 3, 1).flags.c_contiguous)
-    return bool(array.flags.c_contiguous)
+    """Whether the elements lie in memory in the order of their indices."""
+    return bool(self._array.flags.c_contiguous)
 
 
 @composite(function=False)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from clew.dtypes import channels_last, contiguous_format
+from clew.dtypes import preserve_format
 from clew.op import op
 from clew.ops.layout import slowest_first
 from clew.ops.rules import conj, is_complex
@@ -157,16 +157,8 @@ def round(x: Any, *, decimals: int) -> Any:
 
 @op("clone(self; *, memory_format=None)", jvp="linear", domain="real", self=lambda F, grad: grad)
 def clone(x: Any, *, memory_format: Any) -> Any:
-    """A copy, recorded; its dimensions lie in the same order unless `memory_format` says another.
-
-    Raises:
-        RuntimeError: `memory_format` is for tensors of four dimensions, and this has not four.
-    """
-    if memory_format is channels_last:
-        if x.ndim != 4:
-            raise RuntimeError("required rank 4 tensor to use channels_last format")
-        return x.transpose(0, 2, 3, 1).copy().transpose(0, 3, 1, 2)
-    if x.flags.c_contiguous or memory_format in ("contiguous", contiguous_format):
+    """A copy, recorded; its dimensions lie in the same order unless a `memory_format` is given."""
+    if x.flags.c_contiguous or memory_format not in (None, preserve_format):
         return x.copy()
     if 0 in x.strides:  # expanded dimensions, which NumPy would put innermost
         axes = slowest_first(x.shape, (x.strides,))
