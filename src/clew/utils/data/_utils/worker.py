@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from clew import rng
+from clew.threads import set_num_threads
 from clew.utils.data._utils.fetch import Collate, make_fetcher
 
 RESUME = "resume"
@@ -116,6 +117,7 @@ class Job:
 
 def run(job: Job, tasks: Any, results: Any) -> None:
     """A worker's whole life; see Note [Worker protocol]."""
+    set_num_threads(1)  # the workers share the processors
     _seed_everything(job)
     sender = _Sender(results)
     watched = [tasks, parent_process().sentinel]  # type: ignore[union-attr]

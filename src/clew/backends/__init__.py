@@ -1,0 +1,14 @@
+"""``clew.backends``: the libraries behind PyTorch's operations, none of which clew uses.  Layer 5.
+
+Programs set flags here before they begin; the flags can be set and read, and change nothing.
+"""
+
+from __future__ import annotations
+
+from clew.backends import cpu as cpu
+from clew.backends import cuda as cuda
+from clew.backends import cudnn as cudnn
+from clew.backends import mkl as mkl
+from clew.backends import mkldnn as mkldnn
+from clew.backends import mps as mps
+from clew.backends import openmp as openmp
