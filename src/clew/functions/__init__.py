@@ -18,6 +18,7 @@ from clew.functions import gradient as gradient
 from clew.functions import grid_sample as grid_sample
 from clew.functions import index as index
 from clew.functions import indexing as indexing
+from clew.functions import inplace_views as inplace_views
 from clew.functions import join as join
 from clew.functions import library as library
 from clew.functions import linalg as linalg
