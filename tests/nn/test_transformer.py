@@ -122,3 +122,20 @@ def test_an_encoder_warns_of_what_nested_tensors_do_not_do():
         clew_nn.TransformerEncoder(layer, 1)
     with pytest.warns(UserWarning, match="num_heads is odd"):
         clew_nn.TransformerEncoder(clew_nn.TransformerEncoderLayer(8, 1, 16, batch_first=True), 1)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_encoder_of_several_layers(bias):
+    def run(m):
+        m.manual_seed(0)
+        layer = m.nn.TransformerEncoderLayer(8, 2, 16, 0.0, bias=bias)
+        encoder = m.nn.TransformerEncoder(
+            layer, 2, m.nn.LayerNorm(8, bias=bias), enable_nested_tensor=False
+        )
+        x = m.randn(3, 2, 8, requires_grad=True)
+        mask = m.nn.Transformer.generate_square_subsequent_mask(3)
+        y = encoder(x, mask)
+        y.backward(m.randn(y.shape))
+        return repr(encoder), y, x.grad, [p.grad for p in encoder.parameters()]
+
+    assert_same(run, rtol=1e-3, atol=1e-5)
