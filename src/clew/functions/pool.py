@@ -36,6 +36,10 @@ def sizes(value: Sizes, function: str, argument: str, n: int) -> tuple[int, ...]
         return values * n
     if len(values) == n:
         return values
+    if n == 1 and "max" not in function:
+        raise RuntimeError(
+            f"{function}() argument '{argument}' should contain one int (got {len(values)})"
+        )
     if n == 1:
         raise RuntimeError(
             f"{function}() {argument} must be an int, list of ints or tuple of ints of size 1 but "

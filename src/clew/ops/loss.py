@@ -422,10 +422,11 @@ def _(F: Any, grad: Any, target: Any, weight: Any, *, reduction: str, ignore_ind
 # -- soft margin
 
 
-@op("soft_margin_loss(self, target; reduction)", **_PAIR)
+@op("soft_margin_loss(self, target; reduction)", publish=(), tensors_only=True)
 def soft_margin_loss(x: Any, t: Any, *, reduction: str) -> Any:
-    """``log(1 + exp(-target * self))``."""
-    return reduced(_soft_margin(x, t), reduction)
+    """``log(1 + exp(-target * self))``, in the type of `self`."""
+    floating_only(x, "log_cpu")
+    return reduced(_soft_margin(x, t.astype(x.dtype, copy=False)), reduction)
 
 
 @pointwise
