@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from . import special
 
 # erf(x) = tanh(x * p(x**2)). The coefficients of p, lowest first, were fitted to float32: the
-# error is below two units in the last place, and beyond the edge the result is 1.
+# error is below three units in the last place, and beyond the edge the result is 1.
 _COEFFICIENTS = tuple(
     map(
         np.float32,
