@@ -63,7 +63,27 @@ _function(
 )
 _function("sinh", np.sinh, lambda F, grad, self: grad * conj(F, F.cosh(self)))
 _function("cosh", np.cosh, lambda F, grad, self: grad * conj(F, F.sinh(self)))
-_function("tanh", np.tanh, lambda F, grad, result: grad * conj(F, 1 - result * result))
+_function("tanh", np.tanh, lambda F, grad, result: F.tanh_backward(grad, result))
+
+
+@op("tanh_backward(grad_output, output)", node="TanhBackwardBackward0", publish=(), domain="unit")
+def tanh_backward(grad: Any, y: Any) -> Any:
+    """The gradient of tanh: an op, so that a recorded backward keeps two tensors and no more."""
+    slope = np.multiply(y, y)
+    slope = np.subtract(1, slope)
+    return np.multiply(grad, np.conjugate(slope) if slope.dtype.kind == "c" else slope)
+
+
+@tanh_backward.grad("grad_output")
+def _(F: Any, grad: Any, output: Any) -> Any:
+    return F.tanh_backward(grad, conj(F, output))
+
+
+@tanh_backward.grad("output")
+def _(F: Any, grad: Any, grad_output: Any, output: Any) -> Any:
+    return grad * (-2 * conj(F, output) * grad_output)
+
+
 _function(
     "asinh", np.arcsinh, lambda F, grad, self: grad * conj(F, F.rsqrt(self * self + 1)),
     aliases=("arcsinh",),
