@@ -73,6 +73,13 @@ REFUSED = [
     "F.ctc_loss(r(4, 2, 3), n(2, 2), (4, 4), (2, 3))",
     "F.ctc_loss(r(4, 2, 3), n(2, 2), (5, 4), (2, 2))",
     "F.ctc_loss(r(4, 2, 3), n(2, 2), (4, 4), (2, 2), blank=5)",
+    "F.nll_loss(r(2, 4), n(2), r(4).requires_grad_())",
+    "F.cross_entropy(r(2, 4, 3), n(2, 3), r(4).requires_grad_())",
+    "F.binary_cross_entropy(r(2), r(2), r(2).requires_grad_())",
+    "F.binary_cross_entropy_with_logits(r(2), r(2), pos_weight=r(2).requires_grad_())",
+    "F.multi_margin_loss(r(2, 4), n(2), weight=r(4).requires_grad_())",
+    "F.soft_margin_loss(r(2), r(2).requires_grad_())",
+    "F.batch_norm(r(2, 4), r(4).requires_grad_(), r(4))",
     # images
     "F.conv2d(r(4), r(6, 4, 3, 3))",
     "F.conv2d(r(2, 3, 7, 8), r(6, 4, 3, 3))",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from clew.autograd.modes import state
 from clew.dispatch import apply, apply_inplace
 from clew.op import REGISTRY
 from clew.tensor import Tensor as _Tensor
@@ -49,3 +50,17 @@ def require_tensors(function: str, **arguments: Any) -> None:
     for position, (argument, value) in enumerate(arguments.items(), 1):
         if not isinstance(value, _Tensor):
             raise not_a_tensor(function, position, argument, value)
+
+
+def refuse_gradients(function: str, **arguments: Any) -> None:
+    """Check that none of the arguments, of which there is no derivative, requires grad.
+
+    Raises:
+        RuntimeError: one does, and operations are being recorded.
+    """
+    for argument, value in arguments.items():
+        if value is not None and value.requires_grad and state.grad_enabled:
+            raise RuntimeError(
+                f"The function '{function}' is not differentiable with respect to argument "
+                f"'{argument}'. This input cannot have requires_grad True."
+            )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from clew.dispatch import apply, apply_inplace
+from clew.functions.calls import refuse_gradients
 from clew.functions.linalg import refuse_non_tensors
 from clew.op import REGISTRY
 from clew.publish import composite
@@ -41,6 +42,8 @@ def batch_norm(
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     if training and (running_mean is None) is not (running_var is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
+    if running_mean is not None or running_var is not None:
+        refuse_gradients("native_batch_norm", running_mean=running_mean, running_var=running_var)
     attrs = {"training": training, "momentum": momentum, "eps": eps}
     inputs = (input, weight, bias, running_mean, running_var)
     return apply(REGISTRY["native_batch_norm"], inputs, attrs)[0]

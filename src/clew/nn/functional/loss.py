@@ -13,7 +13,7 @@ from typing import Any
 from clew import dtypes
 from clew.autograd.modes import no_grad
 from clew.dispatch import apply
-from clew.functions.calls import Tensor, call, require_tensors
+from clew.functions.calls import Tensor, call, refuse_gradients, require_tensors
 from clew.functions.create import ones_like
 from clew.functions.join import broadcast_tensors
 from clew.functions.linalg import broadcast_shape
@@ -253,6 +253,7 @@ def binary_cross_entropy(
             f"({input.size()}) is deprecated. Please ensure they have the same size."
         )
     if weight is not None:
+        refuse_gradients("binary_cross_entropy", weight=weight)
         weight = weight.expand(broadcast_shape(tuple(target.shape), tuple(weight.shape)))
     return call("binary_cross_entropy", input, target, weight, reduction=reduction)
 
@@ -283,9 +284,9 @@ def binary_cross_entropy_with_logits(
         raise RuntimeError(
             "result type {} can't be cast to the desired output type {}".format(*names)
         )
-    return call(
-        "binary_cross_entropy_with_logits", input, target, weight, pos_weight, reduction=reduction
-    )
+    name = "binary_cross_entropy_with_logits"
+    refuse_gradients(name, weight=weight, pos_weight=pos_weight)
+    return call(name, input, target, weight, pos_weight, reduction=reduction)
 
 
 # -- many classes
@@ -317,6 +318,8 @@ def _nll_loss(
     input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignore_index: int
 ) -> Tensor:
     name = "nll_loss" if input._array.ndim <= 2 else "nll_loss_2d"
+    if weight is not None:
+        refuse_gradients(f"{name.replace('_2', '2')}_forward", weight=weight)
     attrs = {"reduction": reduction, "ignore_index": ignore_index}
     return apply(REGISTRY[name], (input, target, weight), attrs)[0]
 

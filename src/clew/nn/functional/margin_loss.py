@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from clew.functions.calls import Tensor, call
+from clew.functions.calls import Tensor, call, refuse_gradients
 from clew.functions.create import zeros_like
 from clew.functions.distance import pairwise_distance
 from clew.nn.functional.activation import logsigmoid
@@ -22,6 +22,7 @@ def soft_margin_loss(
 ) -> Tensor:
     """``log(1 + exp(-target * input))`` for targets 1 and -1."""
     reduction = reduction_of(reduction, size_average, reduce)
+    refuse_gradients("soft_margin_loss", target=target)
     return call("soft_margin_loss", input, target, reduction=reduction)
 
 
@@ -49,6 +50,7 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
+    refuse_gradients("multi_margin_loss", weight=weight)
     return call("multi_margin_loss", input, target, weight, p=p, margin=margin, reduction=reduction)
 
 
