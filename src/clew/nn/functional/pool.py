@@ -270,3 +270,18 @@ def _declare_with_indices(n: int) -> Any:
 max_pool1d_with_indices = _declare_with_indices(1)
 max_pool2d_with_indices = _declare_with_indices(2)
 max_pool3d_with_indices = _declare_with_indices(3)
+
+
+def _declare_adaptive_with_indices(n: int) -> Any:
+    def adaptive_max_pool(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
+        return published.adaptive_max_pool(n, input, _with_defaults(output_size, input))
+
+    name = f"adaptive_max_pool{n}d"
+    adaptive_max_pool.__name__ = adaptive_max_pool.__qualname__ = f"{name}_with_indices"
+    adaptive_max_pool.__doc__ = f"`{name}` with ``return_indices=True``."
+    return adaptive_max_pool
+
+
+adaptive_max_pool1d_with_indices = _declare_adaptive_with_indices(1)
+adaptive_max_pool2d_with_indices = _declare_adaptive_with_indices(2)
+adaptive_max_pool3d_with_indices = _declare_adaptive_with_indices(3)
