@@ -51,13 +51,22 @@ def embedding_bag(
         )
     else:
         padding_idx %= rows
-    if sparse and weight.requires_grad and is_grad_enabled():
-        raise NotImplementedError(
-            "clew has no sparse tensors, so no sparse gradient of an embedding; use sparse=False"
-        )
+    refuse_sparse(sparse, weight)
     if include_last_offset:
         offsets = offsets[:-1]
     return call(
         "embedding_bag_of_rows", weight, indices, offsets, per_sample_weights, mode=mode,
         scale_grad_by_freq=scale_grad_by_freq, sparse=sparse, padding_idx=padding_idx,
     )  # fmt: skip
+
+
+def refuse_sparse(sparse: bool, weight: Tensor) -> None:
+    """Refuse to record what would give a sparse gradient.
+
+    Raises:
+        NotImplementedError: it would.
+    """
+    if sparse and weight.requires_grad and is_grad_enabled():
+        raise NotImplementedError(
+            "clew has no sparse tensors, so no sparse gradient of an embedding; use sparse=False"
+        )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from clew.autograd.modes import is_grad_enabled
 from clew.dispatch import apply_inplace
 from clew.functions.calls import Tensor, call, require_tensors
+from clew.functions.embedding_bag import refuse_sparse
 from clew.op import REGISTRY
 
 
@@ -48,18 +48,6 @@ def _wrap_row(index: int, weight: Tensor) -> int:
     if not -rows <= index < rows:
         raise AssertionError("Padding_idx must be within num_embeddings")
     return index % rows
-
-
-def refuse_sparse(sparse: bool, weight: Tensor) -> None:
-    """Refuse to record what would give a sparse gradient.
-
-    Raises:
-        NotImplementedError: it would.
-    """
-    if sparse and weight.requires_grad and is_grad_enabled():
-        raise NotImplementedError(
-            "clew has no sparse tensors, so no sparse gradient of an embedding; use sparse=False"
-        )
 
 
 def renormalise(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
