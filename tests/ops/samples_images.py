@@ -214,4 +214,4 @@ def fractional_max_pool2d(v: Values) -> Samples:
 @samples("fractional_max_pool3d")
 def fractional_max_pool3d(v: Values) -> Samples:
     attrs = {"kernel_size": (2, 1, 2), "output_size": (2, 3, 2)}
-    yield call("usual", v.distinct(1, 2, 4, 3, 4), v.probabilities(1, 2, 3), **attrs)
+    yield call("usual", v.distinct(1, 2, 4, 4, 4), v.probabilities(1, 2, 3), **attrs)

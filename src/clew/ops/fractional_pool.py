@@ -35,13 +35,20 @@ def _declare(dims: int) -> None:
 def _check(x: Any, samples: Any, name: str, kernel: Ints, out: Ints) -> None:
     """Raise PyTorch's errors for what does not fit."""
     dims = len(kernel)
-    if x.ndim not in (dims + 1, dims + 2) or 0 in x.shape[-dims - 1 :]:
+    name = name + "_out" if dims == 3 else name
+    if x.ndim not in (dims + 1, dims + 2):
         raise RuntimeError(
-            f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor with non-zero size for "
-            f"non-batch dimensions, but got: {list(x.shape)}"
+            f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got: {list(x.shape)}"
         )
+    for dim in range(x.ndim - dims - 1, x.ndim):
+        if x.shape[dim] == 0:
+            raise RuntimeError(
+                f"{name}(): Expected input to have non-zero size for non-batch dimensions, but "
+                f"got{list(x.shape)} with dimension {dim} being empty."
+            )
+    spare = 1 if dims == 3 else 0  # PyTorch wants one element more in three dimensions
     for axis, n, k, o in zip(_AXES[-dims:], x.shape[-dims:], kernel, out):
-        if o + k - 1 > n:
+        if o + k - 1 + spare > n:
             raise RuntimeError(f"{name}(): pool {axis} {k} too large relative to input {axis} {n}")
     if samples.ndim != 3:
         raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {samples.ndim}")
