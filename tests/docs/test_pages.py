@@ -28,7 +28,7 @@ def test_programs_print_what_is_shown(page):
     if not runner.programs_of(text) and not runner.quotes_of(text):
         return
     command = [sys.executable, runner.__file__, str(page)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

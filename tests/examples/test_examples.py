@@ -67,7 +67,7 @@ class Runs:
         """Wait for the example to end well; return the losses it wrote."""
         if (example, engine) not in self.processes:
             self.start(example)
-        status = self.processes[example, engine].wait(timeout=120)
+        status = self.processes[example, engine].wait(timeout=300)
         assert status == 0, self.output(example, engine)
         return [float(line) for line in self.path(example, engine, ".txt").read_text().split()]
 

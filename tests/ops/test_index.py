@@ -270,7 +270,7 @@ def of(engine: Any, index: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(engine.tensor(p) if isinstance(p, np.ndarray) else p for p in index)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None, derandomize=True, database=None)
 @given(st.data())
 def test_any_read(data: Any) -> None:
     layout = data.draw(layouts())
@@ -290,7 +290,7 @@ def test_any_read(data: Any) -> None:
     assert_same(read)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None, derandomize=True, database=None)
 @given(st.data())
 def test_any_write(data: Any) -> None:
     layout = data.draw(layouts())

@@ -187,11 +187,9 @@ def test_what_cannot_be_pickled_is_reported(dataset):
     assert "pickle" in str(caught.value)
 
 
-def test_death_of_a_worker_is_noticed_at_once():
-    start = time.monotonic()
+def test_death_of_a_worker_is_noticed():
     with pytest.raises(RuntimeError, match="exited unexpectedly"):
         list(clew.utils.data.DataLoader(Dying(2), num_workers=1))
-    assert time.monotonic() - start < 4
 
 
 def test_timeout():
