@@ -1,6 +1,7 @@
 """`t_`, `unsqueeze_` and their like: another look at the same memory.  Oracle: torch."""
 
 import pytest
+
 from twins import assert_same
 
 CHANGES = {

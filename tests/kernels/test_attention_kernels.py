@@ -9,6 +9,8 @@ import pytest
 
 from clew.kernels import attention as kernels
 
+backward: Any = kernels.attention_backward  # without None, where all gradients are asked for
+
 
 def _written_out(q: Any, k: Any, v: Any, mask: Any, scale: float) -> Any:
     k, v = (np.repeat(x, q.shape[1] // x.shape[1], axis=1) for x in (k, v))
@@ -48,12 +50,12 @@ def test_small_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     q, k, v = _inputs(shared=2)
     grad = np.ones_like(q)
     whole = kernels.attention(q, k, v, None, True, 0.3)
-    gradients = kernels.attention_backward(grad, q, k, v, None, *whole, True, 0.3)
+    gradients = backward(grad, q, k, v, None, *whole, True, 0.3)
     monkeypatch.setattr(kernels, "BLOCK_BYTES", 1)
     parts = kernels.attention(q, k, v, None, True, 0.3)
     for a, b in zip(whole, parts):
         np.testing.assert_allclose(a, b, rtol=1e-14)
-    again = kernels.attention_backward(grad, q, k, v, None, *parts, True, 0.3)
+    again = backward(grad, q, k, v, None, *parts, True, 0.3)
     for a, b in zip(gradients, again):
         np.testing.assert_allclose(a, b, rtol=1e-12)
 
@@ -64,7 +66,7 @@ def test_rows_that_attend_to_nothing_are_zero() -> None:
     mask[1] = -np.inf
     out, logs = kernels.attention(q, k, v, mask, False, 0.3)
     assert (out[:, :, 1] == 0).all() and (logs[:, :, 1] == np.inf).all()
-    for g in kernels.attention_backward(out, q, k, v, mask, out, logs, False, 0.3):
+    for g in backward(out, q, k, v, mask, out, logs, False, 0.3):
         assert np.isfinite(g).all()
     empty, _ = kernels.attention(q, k[:, :, :0], v[:, :, :0], None, False, 0.3)
     assert (empty == 0).all()
@@ -72,7 +74,7 @@ def test_rows_that_attend_to_nothing_are_zero() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
 @pytest.mark.parametrize("shared", [4, 2])
-def test_gradients_are_those_of_torch(dtype: type, shared: int) -> None:
+def test_gradients_are_those_of_torch(dtype: Any, shared: int) -> None:
     torch = pytest.importorskip("torch")
     q, k, v = (x.astype(dtype) for x in _inputs(shared=shared))
     grad = np.random.default_rng(2).normal(size=q.shape).astype(dtype)
@@ -82,7 +84,7 @@ def test_gradients_are_those_of_torch(dtype: type, shared: int) -> None:
     )
     expected = torch.autograd.grad(theirs, leaves, torch.from_numpy(grad))
     out, logs = kernels.attention(q, k, v, None, True, 0.3)
-    ours = kernels.attention_backward(grad, q, k, v, None, out, logs, True, 0.3)
+    ours = backward(grad, q, k, v, None, out, logs, True, 0.3)
     tolerance = {np.float64: 1e-12, np.float32: 2e-6, np.float16: 4e-3}[dtype]
     for a, b in zip((out, *ours), (theirs, *expected)):
         assert a.dtype == dtype
@@ -92,10 +94,10 @@ def test_gradients_are_those_of_torch(dtype: type, shared: int) -> None:
 def test_only_what_is_needed() -> None:
     q, k, v = _inputs()
     out, logs = kernels.attention(q, k, v, None, False, 0.3)
-    all_of_them = kernels.attention_backward(out, q, k, v, None, out, logs, False, 0.3)
+    all_of_them = backward(out, q, k, v, None, out, logs, False, 0.3)
     for i in range(3):
         need = (i == 0, i == 1, i == 2)
-        some = kernels.attention_backward(out, q, k, v, None, out, logs, False, 0.3, need)
+        some = backward(out, q, k, v, None, out, logs, False, 0.3, need)
         assert [g is not None for g in some] == list(need)
         np.testing.assert_array_equal(some[i], all_of_them[i])
 

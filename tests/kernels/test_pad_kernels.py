@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from clew.kernels.pad import pad_by_index, pad_by_index_backward
 
-NUMPY_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+NUMPY_MODES: dict[str, Any] = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 AMOUNTS = [((2, 1),), ((0, 3), (1, 0)), ((1, 1), (2, 2), (0, 1))]
 
 

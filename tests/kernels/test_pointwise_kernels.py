@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -17,7 +18,7 @@ ODD = [1.5, -0.0, math.inf, -math.inf, math.nan, -2.0]
 
 
 @pytest.mark.parametrize("dtype", [*DTYPES, np.int64, np.complex64])
-def test_keep_where_is_where_with_zero(dtype: type) -> None:
+def test_keep_where_is_where_with_zero(dtype: Any) -> None:
     x = np.array(ODD if dtype not in (np.int64,) else [1, -2, 3, 0, 5, 6]).astype(dtype)
     mask = np.array([True, False, False, True, False, True])
     kept = keep_where(mask, x)
@@ -27,7 +28,7 @@ def test_keep_where_is_where_with_zero(dtype: type) -> None:
 
 @pytest.mark.parametrize("size", [6, 6000])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_choose_is_where(dtype: type, size: int) -> None:
+def test_choose_is_where(dtype: Any, size: int) -> None:
     rng = np.random.default_rng(0)
     x, y = np.resize(ODD, size).astype(dtype), rng.normal(size=size).astype(dtype)
     mask = rng.random(size) < 0.5
@@ -40,7 +41,7 @@ def test_choose_is_where(dtype: type, size: int) -> None:
 
 def test_choose_broadcasts() -> None:
     mask = np.random.default_rng(0).random((100, 1, 90)) < 0.5
-    x, y = np.float32(2.5).reshape(()), np.arange(90, dtype=np.float32) + np.zeros((3, 1), "f")
+    x, y = np.array(2.5, np.float32), np.arange(90, dtype=np.float32) + np.zeros((3, 1), "f")
     np.testing.assert_array_equal(choose(mask, x, y), np.where(mask, x, y))
 
 
@@ -51,7 +52,7 @@ def _scaled_sum(x: np.ndarray, y: np.ndarray, *, factor: float) -> np.ndarray:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (0,), (3, 5), (BLOCK // 4, 9)])
-def test_blocks_change_nothing(dtype: type, shape: tuple[int, ...]) -> None:
+def test_blocks_change_nothing(dtype: Any, shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=shape).astype(dtype), rng.normal(size=shape).astype(dtype)
     wide = (lambda a: a.astype(np.float32)) if x.dtype.itemsize == 2 else (lambda a: a)

@@ -45,10 +45,14 @@ def values(op: Op, sample: Sample) -> tuple[Any, ...]:
 def directions(arrays: Sequence[Any], seed: int) -> list[np.ndarray]:
     """A random array of the type and shape of each."""
     rng = np.random.default_rng(seed)
-    signs = [rng.choice([-1, 1], a.shape) for a in arrays]
+    units = [
+        np.exp(1j * rng.uniform(-np.pi, np.pi, a.shape)) if a.dtype.kind == "c"
+        else rng.choice([-1, 1], a.shape)
+        for a in arrays
+    ]  # fmt: skip
     return [
-        np.asarray(rng.uniform(0.5, 1.5, a.shape) * sign).astype(a.dtype)
-        for a, sign in zip(arrays, signs)
+        np.asarray(rng.uniform(0.5, 1.5, a.shape) * unit).astype(a.dtype)
+        for a, unit in zip(arrays, units)
     ]
 
 
@@ -100,8 +104,15 @@ class Backward:
 
 
 def inner(grads: Sequence[Any], arrays: Sequence[np.ndarray]) -> float:
-    """The inner product of gradients (None is zero) with arrays of their shapes."""
-    return float(sum(np.sum(g._array * a) for g, a in zip(grads, arrays) if g is not None))
+    """The inner product of gradients (None is zero) with arrays of their shapes.
+
+    Complex numbers count as the pairs of real ones that they are.
+    """
+    return sum(_inner(g._array, a) for g, a in zip(grads, arrays) if g is not None)
+
+
+def _inner(gradient: np.ndarray, array: np.ndarray) -> float:
+    return float(np.sum(np.conjugate(gradient) * array).real)
 
 
 def slope(
@@ -113,7 +124,7 @@ def slope(
     return [
         # What is infinite on both sides does not change.
         np.subtract(a, b, out=np.zeros_like(a), where=a != b) / (2 * STEP)
-        if a is not None and a.dtype.kind == "f"
+        if a is not None and a.dtype.kind in "fc"
         else None
         for a, b in zip(ahead, behind)
     ]

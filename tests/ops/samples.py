@@ -85,6 +85,11 @@ class Values:
         """Any numbers, of size one or so."""
         return self._rng.uniform(-2, 2, shape)
 
+    def complex(self, *shape: int) -> np.ndarray:
+        """Of absolute values in [0.5, 2], at any angle that is not near that of -1."""
+        angles = self._rng.uniform(-0.9 * np.pi, 0.9 * np.pi, shape)
+        return np.asarray(self.positive(*shape) * np.exp(1j * angles))
+
     def positive(self, *shape: int) -> np.ndarray:
         """In [0.5, 2]."""
         return self._rng.uniform(0.5, 2, shape)
@@ -248,7 +253,7 @@ def differentiable(op: Op, sample: Sample) -> list[int]:
     return [
         i
         for i, (name, x) in enumerate(zip(names, sample.inputs))
-        if name in op.rules and isinstance(x, np.ndarray) and x.dtype.kind in "fV"
+        if name in op.rules and isinstance(x, np.ndarray) and x.dtype.kind in "fcV"
     ]
 
 

@@ -39,6 +39,11 @@ def _copied(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, *others, **attrs: function(x.clone(), *others, **attrs)
 
 
+def _ctc_loss(*inputs: Any, **attrs: Any) -> Any:
+    """The losses; of the recursion torch leaves as the memory was what is behind a sample's end."""
+    return aten._ctc_loss(*inputs, **attrs)[0], None
+
+
 CALLS: dict[str, Callable[..., Any]] = {
     # overloads of one name
     "add_scaled": lambda x, y, alpha: torch.add(x, y, alpha=alpha),
@@ -75,6 +80,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "copy": _copied(lambda x, source: x.copy_(source)),
     "zero": _copied(lambda x: x.zero_()),
     # names and parameters of torch's own
+    "ctc_loss": _ctc_loss,
     "nll_loss": lambda *inputs, reduction, ignore_index: aten.nll_loss_forward(
         *inputs, reduction, ignore_index
     ),
@@ -133,8 +139,8 @@ CALLS: dict[str, Callable[..., Any]] = {
 
 
 OWN = {
-    "as_strided_scatter", "conj", "dropout_by_mask", "full", "real", "reshape", "reshape_alias",
-    "square", "sum_to_size",
+    "as_strided_scatter", "conj", "dropout_by_mask", "full", "imag", "real", "reshape",
+    "reshape_alias", "square", "sum_to_size",
 }  # fmt: skip
 """Ops that serve others, and whose likes in torch are called otherwise or are no ops."""
 

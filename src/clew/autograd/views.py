@@ -22,7 +22,7 @@ from enum import Enum
 from typing import Any
 
 from clew.autograd.modes import state
-from clew.autograd.node import AccumulateGrad, Meta, Node, next_sequence_nr, node_class
+from clew.autograd.node import AccumulateGrad, Node, next_sequence_nr, node_class
 from clew.autograd.saved import Freed
 from clew.errors import InferenceTensorError, LeafModifiedError, ViewModifiedError, spaced
 from clew.op import REGISTRY
@@ -98,14 +98,19 @@ def refresh(tensor: Any) -> None:
 
 
 def _as_strided_node(view: Any, base: Any) -> Node:
-    op = REGISTRY["as_strided"]
-    size, stride, offset = geometry(view._array)
-    attrs = {
-        "size": size, "stride": stride, "storage_offset": offset, "base": geometry(base._array),
-    }  # fmt: skip
+    place, below = geometry(view._array), geometry(base._array)
+    saved: tuple[Any, ...] = ()
+    if view._array.dtype == base._array.dtype:
+        op = REGISTRY["as_strided"]
+        size, stride, offset = place
+        attrs = {"size": size, "stride": stride, "storage_offset": offset, "base": below}
+    else:
+        op = REGISTRY["reread"]
+        attrs = {"view": place, "base": below, "kind": view.dtype}
+        saved = (base.dtype,)
     metas = ((view._array.shape, view._array.dtype),)
     return node_class(op)(
-        plan_for(op, 1, 1), (base._gradient_edge(),), (), attrs, metas, view._counter.writer
+        plan_for(op, 1, 1), (base._gradient_edge(),), saved, attrs, metas, view._counter.writer
     )
 
 
@@ -225,12 +230,13 @@ def rebase(tensor: Any, node: Node, output_nr: int = 0) -> None:
 class CopySlices(Node):
     """The node of a base after a write to one of its views; see Note [Rewriting history]."""
 
-    __slots__ = ("base", "fn", "view")
+    __slots__ = ("base", "fn", "kind", "view")
 
     def __init__(self, base: Any, view: Any, fn: Node) -> None:
         self.fn = fn
         self.base: Geometry = geometry(base._array)
         self.view: Geometry = geometry(view._array)
+        self.kind = None if view._array.dtype == base._array.dtype else view.dtype
         self.edges = (base._gradient_edge(), *fn.edges[1:])
         self.metas = ((base._array.shape, base._array.dtype),)
         self.seq = next_sequence_nr()
@@ -246,13 +252,13 @@ class CopySlices(Node):
         if grad is None:
             return [None] * len(self.edges)
         F = algebra.namespace
-        part = F.take_strided(grad, view=self.view, base=self.base)
+        part = F.take_strided(grad, view=self.view, base=self.base, kind=self.kind)
         results = list(self.fn.run([part], algebra, need))
         inside = results[0]
-        meta: Meta = (self.view.size, self.metas[0][1])  # type: ignore[index]
+        meta = self.fn.metas[0]
         if inside is not None:
             inside = algebra.fit(inside, meta, self.fn, 0)
-        results[0] = F.put_strided(grad, inside, view=self.view, base=self.base)
+        results[0] = F.put_strided(grad, inside, view=self.view, base=self.base, kind=self.kind)
         return results
 
     def release(self, freed: Freed) -> None:

@@ -29,9 +29,9 @@ class Extra:
 
 
 EXTRAS = (
-    Extra("fast", ("numba",), "compiled kernels"),
+    Extra("fast", ("numba",), "compiled kernels, which are to come"),
     Extra("see", ("pygraphviz",), "graph pictures where Graphviz's dot is not installed"),
-    Extra("mpi", ("mpi4py",), "data parallelism over processes"),
+    Extra("mpi", ("mpi4py",), "data parallelism over processes, which is to come"),
     Extra("examples", ("scikit-learn", "gymnasium", "pillow"), "the data that the examples use"),
 )
 """The extras of pyproject.toml that give clew something more to do."""

@@ -6,6 +6,7 @@ Importing this package publishes them (see ``publish.py``).
 from clew.functions import activation as activation
 from clew.functions import arithmetic as arithmetic
 from clew.functions import bilinear as bilinear
+from clew.functions import complex as complex
 from clew.functions import conv as conv
 from clew.functions import create as create
 from clew.functions import decompose as decompose

@@ -8,6 +8,7 @@ from clew.ops import attention as attention
 from clew.ops import bilinear as bilinear
 from clew.ops import choose as choose
 from clew.ops import compare as compare
+from clew.ops import complex as complex
 from clew.ops import conv as conv
 from clew.ops import ctc as ctc
 from clew.ops import cumulative as cumulative
@@ -47,6 +48,7 @@ from clew.ops import softmax as softmax
 from clew.ops import solve as solve
 from clew.ops import special as special
 from clew.ops import statistics as statistics
+from clew.ops import strided as strided
 from clew.ops import unary as unary
 from clew.ops import view as view
 from clew.ops import write as write

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from clew.op import op
-from clew.ops.view import diagonal, put_strided, select, slice_
+from clew.ops.strided import put_strided
+from clew.ops.view import diagonal, select, slice_
 from clew.storage import Geometry
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from clew import dtypes
+from clew.config import switches
 
 _COMPLEX = frozenset(
     [np.dtype(np.complex64), np.dtype(np.complex128), dtypes.complex64, dtypes.complex128]
@@ -106,3 +108,19 @@ def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
                 )
         result = tuple(m if n == 1 else n for m, n in zip(known, new))
     return result
+
+
+_warned: set[str] = set()
+
+
+def real_part(x: Any, kind: np.dtype) -> Any:
+    """What a cast to the type `kind` takes of an array: of a complex one that is to be real the
+    real part, with a warning."""
+    if x.dtype.kind != "c" or kind.kind in "cb":
+        return x
+    if "cast" not in _warned or switches.warn_always:
+        _warned.add("cast")
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part", UserWarning, stacklevel=5
+        )
+    return x.real

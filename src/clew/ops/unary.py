@@ -9,7 +9,7 @@ import numpy as np
 from clew.dtypes import preserve_format
 from clew.op import op
 from clew.ops.layout import slowest_first
-from clew.ops.rules import conj, is_complex
+from clew.ops.rules import conj, is_complex, numpy_dtype, real_part
 
 
 def _function(name: str, forward: Any, rule: Any, **options: Any) -> Any:
@@ -190,7 +190,8 @@ def clone(x: Any, *, memory_format: Any) -> Any:
     self=lambda F, grad: grad)  # fmt: skip
 def to_dtype(x: Any, *, dtype: Any) -> Any:
     """A copy of another type; the engine casts the gradient back."""
-    return x.astype(dtype.numpy if hasattr(dtype, "numpy") else dtype)
+    kind = numpy_dtype(dtype)
+    return real_part(x, kind).astype(kind)
 
 
 @op("cast_like(self, other)", publish=())

@@ -9,14 +9,7 @@ import numpy as np
 from clew.dtypes import described_type
 from clew.op import op
 from clew.ops.rules import wrap_dim
-from clew.storage import (
-    Geometry,
-    contiguous_strides,
-    extent,
-    flat_storage,
-    restrided,
-    strided,
-)
+from clew.storage import restrided
 
 # -- shapes
 
@@ -381,86 +374,3 @@ def unfold_backward(x: Any, *, input_size: Any, dimension: int, size: int, step:
 @unfold_backward.grad("self")
 def _(F: Any, grad: Any, *, dimension: int, size: int, step: int) -> Any:
     return F.unfold(grad, dimension, size, step)
-
-
-# -- any view at all, by its geometry; see Note [Views] in autograd/views.py
-
-
-@op("as_strided(self; size, stride, storage_offset, base)", view=True, publish=(), jvp="linear")
-def as_strided(x: Any, *, size: Any, stride: Any, storage_offset: int, base: Geometry) -> Any:
-    """A view of the storage of `self` at a geometry; `base` is the geometry of `self`."""
-    target = Geometry(tuple(size), tuple(stride), storage_offset)
-    flat = flat_storage(x)
-    if extent(target) > flat.size:
-        raise RuntimeError(
-            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset "
-            f"{storage_offset}, and itemsize {x.itemsize} requiring a storage size of "
-            f"{extent(target) * x.itemsize} are out of bounds for storage of size {flat.nbytes}"
-        )
-    return strided(flat, target)
-
-
-@as_strided.grad("self")
-def _(F: Any, grad: Any, *, size: Any, stride: Any, storage_offset: int, base: Any) -> Any:
-    view = Geometry(tuple(size), tuple(stride), storage_offset)
-    return F.add_strided(grad, view=view, base=base)
-
-
-def _laid_out(x: Any, like: Geometry, room: Geometry) -> np.ndarray:
-    """A flat buffer that holds `x` at the geometry `like`, with room for another geometry."""
-    flat = np.zeros(max(extent(like), extent(room)), x.dtype)
-    strided(flat, like)[...] = x
-    return flat
-
-
-@op("take_strided(self; view, base)", publish=(), jvp="linear")
-def take_strided(x: Any, *, view: Geometry, base: Geometry) -> Any:
-    """What a view of geometry `view` shows of `self`, were `self` laid out as `base`."""
-    if _is_dense(base) and base.offset == 0:
-        flat = np.ascontiguousarray(x).reshape(-1)
-        return strided(flat, view).copy()
-    return strided(_laid_out(x, base, view), view).copy()
-
-
-@take_strided.grad("self")
-def _(F: Any, grad: Any, *, view: Geometry, base: Geometry) -> Any:
-    return F.add_strided(grad, view=view, base=base)
-
-
-@op("add_strided(self; view, base)", publish=(), jvp="linear")
-def add_strided(x: Any, *, view: Geometry, base: Geometry) -> Any:
-    """Zeros laid out as `base` with `self` added where `view` shows: the adjoint of the above."""
-    size = max(extent(view), extent(base))
-    places = strided(np.arange(size), view)
-    if places.size == 0:
-        return np.zeros(base.size, x.dtype)
-    flat = np.zeros(size, x.dtype)
-    np.add.at(flat, places.reshape(-1), np.asarray(x).reshape(-1))
-    return strided(flat, base).copy()
-
-
-@add_strided.grad("self")
-def _(F: Any, grad: Any, *, view: Geometry, base: Geometry) -> Any:
-    return F.take_strided(grad, view=view, base=base)
-
-
-@op("put_strided(self, other=None; view, base)", publish=(), jvp="linear")
-def put_strided(x: Any, y: Any, *, view: Geometry, base: Geometry) -> Any:
-    """A copy of `self`, laid out as `base`, with `other` (None: zeros) where `view` shows."""
-    flat = _laid_out(x, base, view)
-    strided(flat, view)[...] = 0 if y is None else y
-    return strided(flat, base).copy()
-
-
-@put_strided.grad("self")
-def _(F: Any, grad: Any, *, view: Geometry, base: Geometry) -> Any:
-    return F.put_strided(grad, None, view=view, base=base)
-
-
-@put_strided.grad("other")
-def _(F: Any, grad: Any, *, view: Geometry, base: Geometry) -> Any:
-    return F.take_strided(grad, view=view, base=base)
-
-
-def _is_dense(place: Geometry) -> bool:
-    return place.stride == contiguous_strides(place.size)

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from clew.op import op
+from clew.ops.rules import real_part
 from clew.ops.scalars import checked_number
 from clew.storage import refuse_overlap
 
 
 def _write_copy(x: Any, source: Any) -> None:
-    if source.dtype.kind == "c" and x.dtype.kind != "c":
-        source = source.real
+    source = real_part(source, x.dtype)
     if source.shape != x.shape and not _broadcasts(source.shape, x.shape):
         raise RuntimeError(
             f"The size of tensor a ({x.shape[-1] if x.ndim else 1}) must match the size of tensor "
