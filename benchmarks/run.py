@@ -1,6 +1,6 @@
 """Time clew against PyTorch and count what both save for backward, in one interleaved run.
 
-    python benchmarks/run.py [--rounds 15] [--only MLP] [--write]
+    python benchmarks/run.py [--rounds 15] [--threads 1 2] [--only MLP] [--write]
 
 Each engine has a process of its own; rounds of one workload alternate between them, so that a
 machine that slows down slows both.  The figure is the ratio of the medians; below 1, clew is
@@ -138,8 +138,8 @@ def table(results: list[dict[str, Any]], threads: int, rounds: int) -> str:
     """The table with its heading: when, where and how."""
     head = (
         f"{datetime.date.today()}, {platform.processor() or platform.machine()}, "
-        f"{os.cpu_count()} cores, Python {platform.python_version()}, {threads} threads, medians "
-        f"of {rounds} interleaved rounds.\n\n"
+        f"{os.cpu_count()} cores, Python {platform.python_version()}; threads of each engine: "
+        f"{threads}; medians of {rounds} interleaved rounds.\n\n"
         "| workload | torch | clew | time ratio | torch saves | clew saves | bytes |\n"
         "|---|---|---|---|---|---|---|\n"
     )
@@ -150,26 +150,29 @@ def main() -> None:
     """Run the workloads and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, min(2, os.cpu_count() or 1)])
     parser.add_argument("--only", default="", help="workloads whose name holds this")
     parser.add_argument("--write", action="store_true", help="put the table into README.md")
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        serve(options.serve, options.threads)
+        serve(options.serve, options.threads[0])
         return
     from importlib.util import find_spec
 
     from workloads import WORKLOADS
 
     engines = ["clew"] + (["torch"] if find_spec("torch") else [])
-    workers = {engine: Worker(engine, options.threads) for engine in engines}
-    results = []
-    for name in WORKLOADS:
-        if options.only in name:
+    names = [name for name in WORKLOADS if options.only in name]
+    tables = []
+    for threads in options.threads:
+        workers = {engine: Worker(engine, threads) for engine in engines}
+        results = []
+        for name in names:
             results.append(measure(name, workers, options.rounds))
             print(row(results[-1]), results[-1]["losses"], flush=True)
-    text = table(results, options.threads, options.rounds)
+        tables.append(table(results, threads, options.rounds))
+    text = "\n\n".join(tables)
     print(text)
     if options.write:
         readme = HERE / "README.md"
