@@ -6,8 +6,14 @@ Submodules (``clew.nn``, ``clew.optim``, ...) are imported when they are first u
 
 from __future__ import annotations
 
+import gc
 import importlib
 from typing import TYPE_CHECKING, Any
+
+# Importing makes a hundred thousand objects that stay: a garbage collector that looks through them
+# again and again takes a tenth of the time.  It is turned on again below.
+_collects = gc.isenabled()
+gc.disable()
 
 from clew import ops as _ops  # fills the registry, before anything dispatches
 from clew import autograd as autograd
@@ -68,10 +74,13 @@ __version__ = "0.1.0"
 globals().update(_publish.install())
 globals().update(_dtypes.ALIASES)
 
+if _collects:
+    gc.enable()
+
 if TYPE_CHECKING:
     tensor: Any  # the function, which stands before the submodule of that name
 
-from math import e, inf, nan, pi  # noqa: E402
+from math import e, inf, nan, pi
 
 _LAZY = {
     "Graph": "inspect",
