@@ -110,6 +110,12 @@ def test_make_dot_shows_leaves_bytes_lines_and_saved_tensors():
     assert source.count("fillcolor=orange") == 1
 
 
+def test_the_same_program_gives_the_same_text():
+    first, second = small_graph(), small_graph()
+    sources = [clew.make_dot(g[3], show_saved=True).source for g in (first, second)]
+    assert sources[0] == sources[1]
+
+
 def test_labels_are_quoted():
     x = clew.ones(1, requires_grad=True)
     source = clew.make_dot((x * 2).sum(), params={'a "b" \\ c': x}).source

@@ -134,7 +134,7 @@ def dot_of(
         lines.append("  n0 -> root")
     else:
         lines.append(f"  root [label={_quoted(graph.title + ': no graph')} fillcolor={_ROOT}]")
-    drawn: set[int] = set()
+    drawn: dict[int, int] = {}
     for node in graph.nodes:
         label = _label(node, show_attrs, max_attr_chars)
         color = _LEAF if node.leaf else _OP
@@ -172,18 +172,18 @@ def _label(node: GraphNode, show_attrs: bool, max_chars: int) -> str:
     return "\n".join(lines)
 
 
-def _saved_boxes(node: GraphNode, drawn: set[int]) -> list[str]:
+def _saved_boxes(node: GraphNode, drawn: dict[int, int]) -> list[str]:
     """A box for each memory that is kept, drawn once however many nodes keep it."""
     lines = []
     for saved in node.saved:
         if saved.storage not in drawn:
-            drawn.add(saved.storage)
+            # By number, not by address: the same program gives the same text.
+            drawn[saved.storage] = len(drawn)
             color = _BASE if saved.role == "parameter" else _SAVED
-            lines.append(
-                f"  s{saved.storage} [label={_quoted(_saved_label(saved))} fillcolor={color}]"
-            )
+            label = _quoted(_saved_label(saved))
+            lines.append(f"  s{drawn[saved.storage]} [label={label} fillcolor={color}]")
         lines.append(
-            f"  s{saved.storage} -> n{node.id} [style=dashed dir=none color=orange3 "
+            f"  s{drawn[saved.storage]} -> n{node.id} [style=dashed dir=none color=orange3 "
             f"label={_quoted(saved.name)} fontsize=8]"
         )
     return lines
