@@ -21,6 +21,9 @@ class Observer:
         An output is None if it was not asked for.  For a custom Function, `op` is its class.
         """
 
+    def on_tensor(self, tensor: Any) -> None:
+        """A tensor came to memory that no op gave it: from a factory, an array, a file, `.data`."""
+
     def before_inplace(
         self, op: Any, target: Any, inputs: tuple[Any, ...], attrs: dict[str, Any]
     ) -> None:
@@ -35,11 +38,29 @@ class Observer:
     def on_backward_end(self, task: Any) -> None:
         """A backward pass has ended, with or without an error."""
 
+    def on_gradient(self, node: Any, grad: Any) -> None:
+        """The engine has an array as gradient of an output of `node`.
+
+        Under ``create_graph`` gradients are tensors, which ops made.
+        """
+
     def on_node(self, node: Any) -> None:
         """The engine ran `node`."""
 
+    def on_grad(self, leaf: Any) -> None:
+        """The program has assigned to the ``grad`` of a tensor."""
+
     def on_release(self, node: Any) -> None:
         """A node's saved values are about to be let go by a backward pass."""
+
+    def before_module(self, module: Any) -> None:
+        """A module is about to be called."""
+
+    def after_module(self, module: Any) -> None:
+        """The call of a module has ended, with or without an error."""
+
+    def before_optimizer_step(self, optimizer: Any) -> None:
+        """An optimizer is about to update its parameters."""
 
     def on_optimizer_step(self, optimizer: Any) -> None:
         """An optimizer has updated its parameters."""

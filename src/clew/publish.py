@@ -101,6 +101,7 @@ def write_out(out: Any, result: Any) -> Any:
         )
     if out._array.shape != result._array.shape:
         out._array = result._array.astype(out._array.dtype)
+        out._tell_memory()
         return out
     with no_grad():
         return apply_inplace(REGISTRY["copy"], out, (result,))

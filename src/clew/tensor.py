@@ -27,6 +27,7 @@ from clew.errors import (
     describe,
     non_leaf_grad_text,
 )
+from clew.observers import observers
 from clew.site import here
 from clew.storage import VersionCounter
 
@@ -92,7 +93,14 @@ class Tensor:
         if state.inference:
             t._ensure_meta().inference = True
             t._cut = state.cut
+        if observers:
+            t._tell_memory()
         return t
+
+    def _tell_memory(self) -> None:
+        """Let observers know of memory that no op gave."""
+        for observer in observers:
+            observer.on_tensor(self)
 
     def _alias(self, edge: tuple[Any, int] | None = None) -> Any:
         """Another tensor on the same memory and version, made by the node of `edge`."""
@@ -213,6 +221,8 @@ class Tensor:
         if value is not None:
             _check_grad(self, value)
         self._grad = value
+        for observer in observers:
+            observer.on_grad(self)
 
     @grad.deleter
     def grad(self) -> None:
@@ -329,6 +339,7 @@ class Tensor:
                 "dtype"
             )
         self._array = value._array
+        self._tell_memory()
 
     @data.deleter
     def data(self) -> None:

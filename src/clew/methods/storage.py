@@ -203,6 +203,7 @@ def set_(
     check_inplace(self, "set_", self.requires_grad and state.grad_enabled)
     self._array = _array_at(self, source, storage_offset, size, stride)
     self._counter.bump("set_")
+    self._tell_memory()
     if self._meta is not None:  # as a leaf it is another one now
         self._meta.accumulator = None
     return self
@@ -260,6 +261,7 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
         flat = larger
     self._array = strided(flat, place)
     self._counter.bump("resize_")
+    self._tell_memory()
     return self
 
 

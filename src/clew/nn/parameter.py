@@ -112,6 +112,7 @@ class UninitializedTensorMixin:
         kind = self.dtype if dtype is None else dtype
         self._array = np.empty(tuple(shape), kind.numpy)
         self.__class__ = self.cls_to_become
+        self._tell_memory()  # type: ignore[attr-defined]
 
     @property
     def _array(self) -> NoReturn:

@@ -360,6 +360,8 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                         f"{result}."
                     )
                 args, kwargs = result
+        for observer in observers:
+            observer.before_optimizer_step(self)
         with no_grad():
             result = step(self, *args, **kwargs)
         for hook in chain(self._step_post_hooks.values(), _global_post_hooks.values()):

@@ -17,6 +17,7 @@ from typing import Any
 from clew.autograd.handles import Hooks, RemovableHandle, add_hook
 from clew.nn.base.backward_hook import BackwardHook
 from clew.nn.base.state import _WrappedHook
+from clew.observers import observers
 from clew.tensor import Tensor
 
 _global_buffer_registration_hooks: Hooks = OrderedDict()
@@ -127,14 +128,30 @@ class ModuleHooks:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` and the hooks around it; see Note [Order of a call]."""
-        if not (
+        if observers:
+            return self._observed_call(args, kwargs)
+        if self._has_hooks():
+            return _Call(self, args, kwargs).run()
+        return self.forward(*args, **kwargs)
+
+    def _observed_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        for observer in observers:
+            observer.before_module(self)
+        try:
+            if self._has_hooks():
+                return _Call(self, args, kwargs).run()
+            return self.forward(*args, **kwargs)
+        finally:
+            for observer in observers:
+                observer.after_module(self)
+
+    def _has_hooks(self) -> bool:
+        return bool(
             self._forward_hooks or self._forward_pre_hooks
             or self._backward_hooks or self._backward_pre_hooks
             or _global_forward_hooks or _global_forward_pre_hooks
             or _global_backward_hooks or _global_backward_pre_hooks
-        ):  # fmt: skip
-            return self.forward(*args, **kwargs)
-        return _Call(self, args, kwargs).run()
+        )  # fmt: skip
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
