@@ -1,4 +1,4 @@
-"""Check an autograd error: PyTorch's type and text, then facts that name the right lines.
+"""Check an autograd error: PyTorch's type and text, and a note that names the right lines.
 
 A failing program is a function of the engine.  A comment ``#: label`` at the end of one of its
 lines says that clew's fact of that label must name this line; several labels are separated by
@@ -47,8 +47,7 @@ def check_as_torch(program: Callable[[Any], Any]) -> Exception:
     torch = pytest.importorskip("torch")
     theirs, ours = error_of(program, torch), error_of(program, clew)
     assert type(theirs) in type(ours).__mro__, f"{type(ours)} instead of {type(theirs)}"
-    clause = ours.clause if isinstance(ours, clew.errors.AutogradError) else str(ours)
-    assert clause.strip() == str(theirs).strip()
+    assert str(ours).strip() == str(theirs).strip()
     return ours
 
 
@@ -56,7 +55,7 @@ def check_teaches(program: Callable[[Any], Any]) -> None:
     """`check_as_torch`, and the facts name the marked lines, a shape and dtype, and a cure."""
     error = check_as_torch(program)
     assert isinstance(error, clew.errors.AutogradError)
-    text = str(error).removeprefix(error.clause)
+    text = error.__notes__[0]
     if not isinstance(error, clew.errors.FunctionTypeError):  # about what is no tensor
         assert TYPED.search(text), "no dtype and shape"
     check_facts(program, text, error.anchor)

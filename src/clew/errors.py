@@ -1,7 +1,7 @@
 """The autograd errors: PyTorch's type and leading clause, then what to look at and what to do.
 
-Layer 0: imports dtypes and site.  Each text begins with PyTorch's, and each class derives from
-the type that PyTorch raises, so that ``except`` and ``match=`` keep working::
+Layer 0: imports dtypes and site.  Each text is PyTorch's, and each class derives from the type
+that PyTorch raises, so that ``except`` and ``match=`` keep working; the rest is a note::
 
     AutogradError
     ├── NoGradientPathError       backward from a tensor that no recorded operation leads to
@@ -32,16 +32,25 @@ from clew.site import Site, here, resolve
 Fact = tuple[str, str | None]
 
 
-def teach(clause: str, facts: tuple[Fact, ...], anchor: str) -> str:
-    """PyTorch's text, a line for each fact that is known, and where to read more."""
+def lesson(facts: tuple[Fact, ...], anchor: str) -> str:
+    """A line for each fact that is known, and where to read more."""
     known = [(label, text) for label, text in facts if text]
     if anchor:
         known.append(("more", f"docs/errors.md#{anchor}"))
-    return "\n".join([clause, *(f"  {label + ':':<10} {text}" for label, text in known)])
+    return "\n".join(f"  {label + ':':<10} {text}" for label, text in known)
+
+
+def teach(clause: str, facts: tuple[Fact, ...], anchor: str) -> str:
+    """The text of a warning: PyTorch's, then the lesson."""
+    return f"{clause}\n{lesson(facts, anchor)}"
 
 
 class AutogradError(Exception):
     """Base of the autograd errors.
+
+    ``str(error)`` is PyTorch's text, and nothing else, so that programs and tests that look at it
+    see what they expect.  What clew adds is a note of the exception (PEP 678), which tracebacks,
+    notebooks and pytest print below the text.
 
     Attributes:
         clause: PyTorch's text.
@@ -54,10 +63,13 @@ class AutogradError(Exception):
     def __init__(self, clause: str, *facts: Fact) -> None:
         self.clause = clause
         self.facts = [fact for fact in facts if fact[1]]
-        super().__init__(teach(clause, facts, self.anchor))
+        super().__init__(clause)
+        added = lesson(facts, self.anchor)
+        if added:
+            self.add_note(added)
 
     def __reduce__(self) -> Any:
-        return _rebuilt, (type(self), self.clause, self.facts)
+        return _rebuilt, (type(self), self.clause, self.facts), self.__dict__
 
 
 def _rebuilt(cls: type[AutogradError], clause: str, facts: list[Fact]) -> AutogradError:
