@@ -79,7 +79,8 @@ class Plan:
             edges = tuple(self.inputs.index(i) for i in inputs)
             calls.append(Call(rule, rule.function, rule.attrs, edges, required, tuple(positions)))
         self.saves = tuple(saves)
-        self.calls = tuple(calls)
+        # PyTorch runs a node's rules in the order of their inputs' names.
+        self.calls = tuple(sorted(calls, key=lambda call: call.rule.targets))
         self.only_call = _only_call(calls)
         self.holds_tensors = any(s.kind in (INPUT, OUTPUT, INPUTS) for s in saves)
         self.saves_first_input = any(s.kind == INPUT and s.index == 0 for s in saves)
