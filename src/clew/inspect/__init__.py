@@ -5,10 +5,12 @@ A client of the core: it reads public attributes of nodes and listens as an obse
 
 from clew.inspect.dot import Dot, make_dot
 from clew.inspect.ledger import Ledger, Summary
-from clew.inspect.model import Graph, GraphNode, Saved
+from clew.inspect.model import Graph, GraphNode, Saved, Scope
+from clew.inspect.recorder import record
 from clew.inspect.render import NoGraphviz
 from clew.inspect.walk import graph
 
 __all__ = [
-    "Dot", "Graph", "GraphNode", "Ledger", "NoGraphviz", "Saved", "Summary", "graph", "make_dot",
+    "Dot", "Graph", "GraphNode", "Ledger", "NoGraphviz", "Saved", "Scope", "Summary", "graph",
+    "make_dot", "record",
 ]  # fmt: skip

@@ -1,6 +1,8 @@
 """A graph as plain data: what every picture, table and question is answered from.
 
-Imports nothing of clew: an adapter fills it (``walk.py`` for clew's own graphs).
+Imports nothing of clew: an adapter fills it (``clew_adapter.py`` for clew's own graphs,
+``torch_adapter.py`` for those of real PyTorch), and ``recording.py`` adds what only somebody who
+watched the program knows: modules, iterations, and which nodes a backward pass made.
 """
 
 from __future__ import annotations
@@ -23,6 +25,10 @@ class Saved:
         storage_nbytes: bytes of that memory, all of which the tensor keeps alive.
         role: "parameter", "leaf", "input", "output" or "packed" (by a saved-tensor hook).
         changed: whether it was written to in place after it was saved.
+        version: how often its memory had been written to when it was saved; None if unknown.
+        version_now: how often by now; None if unknown.
+        writer: "mul_, train.py:12" of the last write, where it is known.
+        reason: which gradients are computed from it, in a few words; "" if unknown.
     """
 
     name: str
@@ -33,6 +39,31 @@ class Saved:
     storage_nbytes: int
     role: str
     changed: bool = False
+    version: int | None = None
+    version_now: int | None = None
+    writer: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One call of a module's forward.
+
+    Attributes:
+        id: its position in the list of scopes.
+        parent: the call in which it happened, or None.
+        name: what the parent module calls it (``layer1.0``); its class for an outermost module.
+        type: the name of the module's class.
+        path: the names from the outermost module on, joined by points.
+        call: how often this module had been called before in the recording.
+    """
+
+    id: int
+    parent: int | None
+    name: str
+    type: str
+    path: str
+    call: int = 0
 
 
 @dataclass
@@ -51,6 +82,14 @@ class GraphNode:
         label: the name of a leaf, where one is known.
         leaf: whether it accumulates the gradient of a leaf.
         freed: whether a backward pass has released what it kept.
+        freed_at: the line of that backward, where it is known.
+        inputs: the names of the operation's inputs, one for each edge, where they are known.
+        hooks: what is registered on it or on its tensors, one text each.
+        scope: the module call that made it, an id of `Graph.scopes`; None if unknown.
+        iteration: how many rounds of optimizer steps came before it; None if unknown.
+        order: 0 for the program's own operations, 1 for those that a backward pass recorded
+            (``create_graph=True``), 2 for those of a backward through such, and so on.
+        seconds: how long its backward took, where it was measured.
     """
 
     id: int
@@ -64,6 +103,13 @@ class GraphNode:
     label: str | None = None
     leaf: bool = False
     freed: bool = False
+    freed_at: Any = None
+    inputs: list[str] = field(default_factory=list)
+    hooks: list[str] = field(default_factory=list)
+    scope: int | None = None
+    iteration: int | None = None
+    order: int = 0
+    seconds: float | None = None
 
     @property
     def saved_bytes(self) -> int:
@@ -79,10 +125,16 @@ class Graph:
         nodes: the nodes, in the order in which backward runs them where nothing else decides:
             the root first, then the latest recorded first.
         title: the tensor that it is the graph of, in a few words.
+        roots: (node id, output number) of the tensors that it is the graph of.
+        scopes: the module calls that were recorded, each after the one in which it happened.
+        engine: "clew" or "torch".
     """
 
     nodes: list[GraphNode]
     title: str
+    roots: list[tuple[int, int]] = field(default_factory=list)
+    scopes: list[Scope] = field(default_factory=list)
+    engine: str = "clew"
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -99,6 +151,10 @@ class Graph:
     def leaves(self) -> list[GraphNode]:
         """The nodes that accumulate the gradients of leaves."""
         return [n for n in self.nodes if n.leaf]
+
+    def module_of(self, node: GraphNode) -> str:
+        """The path of the module whose forward made a node; "" if it was not recorded."""
+        return "" if node.scope is None else self.scopes[node.scope].path
 
     def storages(self, *, parameters: bool = True) -> dict[int, int]:
         """Bytes of each memory that the graph keeps alive, by its key."""

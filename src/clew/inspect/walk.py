@@ -1,6 +1,7 @@
-"""Fill the plain model of a graph from clew's own nodes.
+"""Fill the plain model of a graph, of clew's tensors or real PyTorch's.
 
-Walks with a list of its own, never by recursion: a graph may be 100,000 nodes deep.
+An adapter knows one engine; here is what is the same for both.  Walks with a list of its own,
+never by recursion: a graph may be 100,000 nodes deep.
 """
 
 from __future__ import annotations
@@ -11,19 +12,20 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from clew import dtypes
-from clew.autograd.node import AccumulateGrad
-from clew.autograd.saved import Freed, PackedTensor, SavedTensor
-from clew.inspect.model import Graph, GraphNode, Saved
-from clew.site import resolve
-from clew.storage import root
+from clew.inspect import clew_adapter, torch_adapter
+from clew.inspect.model import Graph, GraphNode
+from clew.inspect.recording import Recording, latest
 
 
 def graph(tensor: Any, *, params: Any = None) -> Graph:
     """The graph that led to a tensor, as plain data.
 
+    Inside `clew.inspect.record()` and after it, nodes that were made in it also know their module,
+    iteration and, for PyTorch's, line.
+
     Args:
-        tensor: a tensor, or a sequence of them (their graphs together).
+        tensor: a tensor of clew or of real PyTorch, or a sequence of them (their graphs together);
+            a node (``grad_fn``) stands for its tensor.
         params: names of leaves: a dict, ``module.named_parameters()``, or a module.
 
     Raises:
@@ -35,114 +37,111 @@ def graph(tensor: Any, *, params: Any = None) -> Graph:
     (['SumBackward0', 'MulBackward0', 'AccumulateGrad'], 12)
     """
     tensors = list(tensor) if isinstance(tensor, (tuple, list)) else [tensor]
-    for t in tensors:
-        if not hasattr(t, "_gradient_edge"):
-            raise TypeError(f"a tensor is needed to show its graph, not {type(t).__name__}")
-    roots = [t._gradient_edge()[0] for t in tensors]
-    nodes = _ordered([r for r in roots if r is not None])
+    adapter = adapter_of(tensors)
+    roots = [e for e in map(adapter.edge_of, tensors) if e[0] is not None]
+    nodes = ordered([node for node, _ in roots], adapter)
     ids = {node: i for i, node in enumerate(nodes)}
-    names = _leaf_names(params)
-    title = ", ".join(_title(t) for t in tensors)
-    return Graph([_describe(node, ids, names) for node in nodes], title)
+    recording = latest(adapter.name)
+    described = [_describe(node, ids, adapter) for node in nodes]
+    scopes = recording.place(described) if recording is not None else []
+    _name_leaves(nodes, described, adapter, params, recording)
+    title = ", ".join(_title(t, adapter, described, ids) for t in tensors)
+    return Graph(described, title, [(ids[n], nr) for n, nr in roots], scopes, adapter.name)
 
 
-def _title(tensor: Any) -> str:
-    """The tensor in a few words, with the line that made it in short."""
-    shape, dtype = _shape_and_type(tensor._array)
-    text = f"{dtype} [{', '.join(map(str, shape))}]"
-    node = tensor._gradient_edge()[0]
-    if node is None:
-        return f"{text}, which does not require grad"
-    site = resolve(node.site)
-    made = node.name().removeprefix("torch::autograd::")
-    return f"{text} of {made}" + (f", {os.path.basename(site.file)}:{site.line}" if site else "")
+def adapter_of(values: Iterable[Any]) -> Any:
+    """The adapter of the engine that all `values` are of; clew's if there are none.
+
+    Raises:
+        TypeError: one is no tensor, or they are of two engines.
+    """
+    adapters = {a.name: a for v in values for a in [_adapter(v)]}
+    if len(adapters) > 1:
+        raise TypeError("tensors of clew and of PyTorch have no graph in common: give one kind")
+    return next(iter(adapters.values()), clew_adapter)
 
 
-def _ordered(roots: Iterable[Any]) -> list[Any]:
-    """All nodes that `roots` reach; a node comes after all that lead to it."""
+def _adapter(value: Any) -> Any:
+    for adapter in (clew_adapter, torch_adapter):
+        if adapter.owns(value):
+            return adapter
+    hint = ""
+    if hasattr(value, "parameters"):
+        hint = ": call the module and give what it returns"
+    raise TypeError(f"a tensor is needed to show its graph, not {type(value).__name__}{hint}")
+
+
+def ordered(roots: Iterable[Any], adapter: Any) -> list[Any]:
+    """All nodes that `roots` reach; a node comes after all that lead to it, the latest first."""
     waiting: dict[Any, int] = {}
-    stack = list(dict.fromkeys(roots))
-    seen = set(stack)
+    roots = list(dict.fromkeys(roots))
+    stack = list(roots)
+    edges = {}
     while stack:
-        for following, _ in stack.pop().edges:
-            if following is not None:
-                waiting[following] = waiting.get(following, 0) + 1
-                if following not in seen:
-                    seen.add(following)
-                    stack.append(following)
+        node = stack.pop()
+        if node in edges:
+            continue
+        edges[node] = following = [f for f, _ in adapter.edges(node) if f is not None]
+        for f in following:
+            waiting[f] = waiting.get(f, 0) + 1
+            if f not in edges:
+                stack.append(f)
     arrival = itertools.count().__next__
-    ready = [(-n.seq, arrival(), n) for n in dict.fromkeys(roots) if n not in waiting]
+    ready = [(-adapter.seq(n), arrival(), n) for n in roots if n not in waiting]
     heapq.heapify(ready)
-    ordered = []
+    found = []
     while ready:
         node = heapq.heappop(ready)[2]
-        ordered.append(node)
-        for following, _ in node.edges:
-            if following is not None:
-                waiting[following] -= 1
-                if not waiting[following]:
-                    heapq.heappush(ready, (-following.seq, arrival(), following))
-    return ordered
+        found.append(node)
+        for f in edges[node]:
+            waiting[f] -= 1
+            if not waiting[f]:
+                heapq.heappush(ready, (-adapter.seq(f), arrival(), f))
+    return found
 
 
-def _describe(node: Any, ids: dict[Any, int], names: dict[int, str]) -> GraphNode:
-    edges = [None if f is None else (ids[f], nr) for f, nr in node.edges]
-    if isinstance(node, AccumulateGrad):
-        leaf = node.variable
-        made = leaf._meta.site if leaf._meta is not None else None
-        return GraphNode(
-            ids[node], "AccumulateGrad", node.seq, [_shape_and_type(leaf._array)], edges,
-            site=resolve(made), label=names.get(id(leaf)) or leaf.name, leaf=True,
-        )  # fmt: skip
-    metas = [(tuple(m[0]), dtypes.of_numpy(m[1]).name) for m in node.metas if m]
-    saved = [_saved(name, kept) for name, kept in node.kept()]
-    return GraphNode(
-        ids[node], node.name().removeprefix("torch::autograd::"), node.seq, metas, edges, saved,
-        dict(getattr(node, "attrs", {})), resolve(node.site),
-        freed=isinstance(getattr(node, "saved", None), Freed),
-    )  # fmt: skip
+def _describe(node: Any, ids: dict[Any, int], adapter: Any) -> GraphNode:
+    described: GraphNode = adapter.describe(node)
+    described.id = ids[node]
+    described.edges = [None if f is None else (ids[f], nr) for f, nr in adapter.edges(node)]
+    return described
 
 
-def _shape_and_type(array: Any) -> tuple[tuple[int, ...], str]:
-    return array.shape, dtypes.of_numpy(array.dtype).name
+def _name_leaves(
+    nodes: list[Any],
+    described: list[GraphNode],
+    adapter: Any,
+    params: Any,
+    recording: Recording | None,
+) -> None:
+    """Give leaves the names that the user, or the modules that were seen, have for them."""
+    names: dict[int, str] = {}
+    if recording is not None:
+        names |= adapter.named_leaves(recording.named_parameters())
+    names |= adapter.named_leaves(_pairs(params))
+    for node, plain in zip(nodes, described):
+        if plain.leaf:
+            plain.label = names.get(id(adapter.leaf_of(node))) or plain.label
 
 
-def _saved(name: str, kept: SavedTensor | PackedTensor) -> Saved:
-    if isinstance(kept, PackedTensor):
-        return _packed(name, kept.packed)
-    tensor = kept.tensor
-    array = tensor._array
-    owner = root(array)
-    shape, dtype = _shape_and_type(array)
-    changed = tensor._counter.value != kept.version
-    return Saved(name, shape, dtype, array.nbytes, id(owner), owner.nbytes, _role(kept), changed)
-
-
-def _packed(name: str, packed: Any) -> Saved:
-    """What a hook made of a tensor, if that is a tensor; else only that it is there."""
-    array = getattr(packed, "_array", None)
-    if array is None:
-        return Saved(name, (), type(packed).__name__, 0, id(packed), 0, "packed")
-    owner = root(array)
-    shape, dtype = _shape_and_type(array)
-    return Saved(name, shape, dtype, array.nbytes, id(owner), owner.nbytes, "packed")
-
-
-def _role(kept: SavedTensor) -> str:
-    if kept.output_nr is not None:
-        return "output"
-    tensor = kept.tensor
-    base = tensor._base if tensor._base is not None else tensor
-    if base._edge is None and base._requires_grad:
-        return "parameter"
-    return "leaf" if tensor._edge is None else "input"
-
-
-def _leaf_names(params: Any) -> dict[int, str]:
-    """Names of leaves by the id of the tensor."""
+def _pairs(params: Any) -> Iterable[tuple[str, Any]]:
     if params is None:
-        return {}
+        return ()
     if hasattr(params, "named_parameters"):
         params = params.named_parameters()
-    pairs = params.items() if hasattr(params, "items") else params
-    return {id(tensor): name for name, tensor in pairs}
+    return params.items() if hasattr(params, "items") else params
+
+
+def _title(tensor: Any, adapter: Any, described: list[GraphNode], ids: dict[Any, int]) -> str:
+    """The tensor in a few words, with the line that made it in short."""
+    shape, dtype = adapter.shape_and_type(tensor)
+    text = f"{dtype} [{', '.join(map(str, shape))}]"
+    node = adapter.edge_of(tensor)[0]
+    if node is None:
+        return f"{text}, which does not require grad"
+    plain = described[ids[node]]
+    if plain.leaf:
+        return f"{text}, a leaf"
+    site = plain.site
+    where = f", {os.path.basename(site.file)}:{site.line}" if site else ""
+    return f"{text} of {plain.name}{where}"

@@ -1,0 +1,232 @@
+"""What only somebody who watches the program knows of its nodes: module, iteration, line, order.
+
+Note [Marks]
+    Nodes are numbered as they are made.  So a recording writes nothing on nodes: it notes the next
+    number whenever something begins or ends (a module's forward, a backward pass, an optimizer's
+    step, for PyTorch a call that makes nodes), and looks up what was going on when a node was made
+    by its number.  It costs nothing per node and nothing while no recording runs.
+"""
+
+from __future__ import annotations
+
+import weakref
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Any
+
+from clew.inspect.model import GraphNode, Scope
+from clew.site import Site, resolve
+
+FIRST_OF_LEAVES = 2**63
+"""`AccumulateGrad` has a number above this; it is not made when it is first used."""
+
+
+class Recording:
+    """What was seen of one engine's program.
+
+    Attributes:
+        engine: "clew" or "torch".
+        scopes: the module calls, in the order in which they began.
+    """
+
+    def __init__(self, engine: str) -> None:
+        self.engine = engine
+        self.scopes: list[Scope] = []
+        self._open: list[tuple[int, Any]] = []
+        self._root_names: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._paths: weakref.WeakKeyDictionary[Any, dict[int, str]] = weakref.WeakKeyDictionary()
+        self._calls: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._scope_marks = _Marks()
+        self._site_marks = _Marks()
+        self._order_marks = _Marks()
+        self._steps: list[tuple[int, int]] = []
+        self.first: int | None = None
+        self.last: int | None = None
+
+    # -- what happens; `now` is the number that the next node will have
+
+    def enter_module(self, module: Any, now: int) -> None:
+        """A module's forward begins."""
+        parent = self._open[-1] if self._open else None
+        name = self._root_name(module) if parent is None else self._name_in(parent[1], module)
+        path = name if parent is None else f"{self.scopes[parent[0]].path}.{name}"
+        call = self._calls.get(module, 0)
+        self._calls[module] = call + 1
+        scope = Scope(
+            len(self.scopes), None if parent is None else parent[0], name, type(module).__name__,
+            path, call,
+        )  # fmt: skip
+        self.scopes.append(scope)
+        self._open.append((scope.id, module))
+        self._scope_marks.add(now, scope.id)
+
+    def leave_module(self, module: Any, now: int) -> None:
+        """A module's forward has ended, with or without an error."""
+        while self._open:
+            left = self._open.pop()[1]
+            if left is module:
+                break
+        self._scope_marks.add(now, self._open[-1][0] if self._open else None)
+
+    def begin_backward(self, root_seqs: list[int], now: int) -> None:
+        """A backward pass begins, from nodes of these numbers."""
+        orders = [self._order_marks.at(seq) or 0 for seq in root_seqs if seq < FIRST_OF_LEAVES]
+        self._order_marks.open(now, 1 + max(orders, default=0))
+
+    def end_backward(self, now: int) -> None:
+        """The backward pass that began last has ended."""
+        self._order_marks.close(now)
+
+    def made_by(self, site: Site | None, begin: int, end: int) -> None:
+        """A line has made the nodes from `begin` to before `end`."""
+        if end > begin:
+            self._site_marks.add(begin, site)
+            self._site_marks.add(end, None)
+
+    def optimizer_step(self, optimizer: Any, now: int) -> None:
+        """An optimizer has updated its parameters."""
+        self._steps.append((now, id(optimizer)))
+
+    # -- what it says of nodes
+
+    def place(self, nodes: list[GraphNode]) -> list[Scope]:
+        """Tell nodes their scope, iteration, order and line; the scopes that they name."""
+        rounds = self._round_ends()
+        for node in nodes:
+            if node.leaf or not self._covers(node.seq):
+                continue
+            node.scope = self._scope_marks.at(node.seq)
+            node.iteration = bisect_right(rounds, node.seq)
+            node.order = self._order_marks.at(node.seq) or 0
+            if node.site is None:
+                node.site = resolve(self._site_marks.at(node.seq))
+        _place_leaves(nodes, self.scopes)
+        return _renumbered(nodes, self.scopes)
+
+    def named_parameters(self) -> Iterator[tuple[str, Any]]:
+        """(name, parameter) of all outermost modules that were called and are still alive."""
+        roots = list(self._root_names.items())
+        for module, root in roots:
+            for name, parameter in module.named_parameters():
+                yield f"{root}.{name}" if len(roots) > 1 else name, parameter
+
+    def _covers(self, seq: int) -> bool:
+        first, last = self.first or 0, self.last
+        return first <= seq and (last is None or seq < last)
+
+    def _round_ends(self) -> list[int]:
+        """Numbers at which an iteration ends: each optimizer has then stepped at most once.
+
+        The step that repeats an optimizer opens a round; the last step before it closed one.  So
+        does the latest step, if all that stepped in the round before have stepped.
+        """
+        ends: list[int] = []
+        seen: set[int] = set()
+        before: set[int] = set()
+        latest = 0
+        for now, optimizer in self._steps:
+            if optimizer in seen:
+                ends.append(latest)
+                before, seen = seen, set()
+            seen.add(optimizer)
+            latest = now
+        if seen and seen >= before:
+            ends.append(latest)
+        return ends
+
+    def _root_name(self, module: Any) -> str:
+        name = self._root_names.get(module)
+        if name is None:
+            kind = type(module).__name__
+            others = sum(n.partition("#")[0] == kind for n in self._root_names.values())
+            name = f"{kind}#{others + 1}" if others else kind
+            self._root_names[module] = name
+        return name
+
+    def _name_in(self, parent: Any, module: Any) -> str:
+        """What `parent` calls a module in it; its class for one that is not in it."""
+        paths = self._paths.get(parent)
+        if paths is None or id(module) not in paths:
+            paths = self._paths[parent] = {id(m): name for name, m in parent.named_modules()}
+        return paths.get(id(module)) or type(module).__name__
+
+
+class _Marks:
+    """Values that hold from a number on, until the next mark."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._values: list[Any] = []
+        self._outer: list[Any] = []
+
+    def add(self, start: int, value: Any) -> None:
+        if self._starts and self._starts[-1] == start:
+            self._values[-1] = value
+        else:
+            self._starts.append(start)
+            self._values.append(value)
+
+    def open(self, start: int, value: Any) -> None:
+        self._outer.append(self._values[-1] if self._values else None)
+        self.add(start, value)
+
+    def close(self, start: int) -> None:
+        self.add(start, self._outer.pop() if self._outer else None)
+
+    def at(self, number: int) -> Any:
+        position = bisect_right(self._starts, number) - 1
+        return self._values[position] if position >= 0 else None
+
+
+def _place_leaves(nodes: list[GraphNode], scopes: list[Scope]) -> None:
+    """A leaf belongs to the innermost module call that all its uses are in."""
+    uses: dict[int, list[GraphNode]] = {}
+    for node in nodes:
+        for edge in node.edges:
+            if edge is not None and nodes[edge[0]].leaf:
+                uses.setdefault(edge[0], []).append(node)
+    for leaf, users in uses.items():
+        common = _ancestors(users[0].scope, scopes)
+        for user in users[1:]:
+            mine = set(_ancestors(user.scope, scopes))
+            common = [s for s in common if s in mine]
+        nodes[leaf].scope = common[0] if common else None
+        nodes[leaf].order = min(u.order for u in users)
+
+
+def _ancestors(scope: int | None, scopes: list[Scope]) -> list[int]:
+    """A scope and those around it, innermost first."""
+    found = []
+    while scope is not None:
+        found.append(scope)
+        scope = scopes[scope].parent
+    return found
+
+
+def _renumbered(nodes: list[GraphNode], scopes: list[Scope]) -> list[Scope]:
+    """Only the scopes that nodes are in, numbered anew."""
+    used = sorted({a for n in nodes for a in _ancestors(n.scope, scopes)})
+    numbers = {old: new for new, old in enumerate(used)}
+    for node in nodes:
+        node.scope = None if node.scope is None else numbers[node.scope]
+    kept = []
+    for old in used:
+        scope = scopes[old]
+        parent = None if scope.parent is None else numbers[scope.parent]
+        kept.append(
+            Scope(numbers[old], parent, scope.name, scope.type, scope.path, scope.call)
+        )  # fmt: skip
+    return kept
+
+
+_latest: dict[str, Recording] = {}
+
+
+def latest(engine: str) -> Recording | None:
+    """The recording of an engine that runs, or else ran last."""
+    return _latest.get(engine)
+
+
+def remember(recording: Recording) -> None:
+    """Make a recording the latest of its engine."""
+    _latest[recording.engine] = recording
