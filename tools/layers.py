@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "clew"
 
 LAYERS: list[tuple[str, tuple[str, ...]]] = [
     ("words", ("errors", "dtypes", "config", "device", "site", "observers", "quiet", "limits")),
-    ("arrays", ("storage", "promotion", "kernels", "rng", "threads")),
+    ("arrays", ("storage", "sharing", "promotion", "kernels", "rng", "threads")),
     ("ops", ("op", "plan", "ops")),
     (
         "graph",
@@ -40,6 +40,9 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
             "special",
             "amp",
             "cuda",
+            "accelerator",
+            "multiprocessing",
+            "onnx",
             "backends",
             "compiler",
             "jit",

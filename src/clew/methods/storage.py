@@ -14,6 +14,7 @@ from clew.device import CPU, device
 from clew.functions.shape import sizes
 from clew.publish import composite
 from clew.rng.target import range_of
+from clew.sharing import shared_array, shared_memory
 from clew.storage import (
     Geometry,
     address,
@@ -60,8 +61,8 @@ class UntypedStorage:
         return UntypedStorage(self._bytes().copy())
 
     def is_shared(self) -> bool:
-        """False: the memory is this process's own."""
-        return False
+        """Whether other processes can see the memory."""
+        return shared_memory(self._owner) is not None
 
     def resize_(self, size: int) -> UntypedStorage:
         """Change the number of bytes.
@@ -183,8 +184,22 @@ def storage(self: Tensor) -> TypedStorage:
 
 @composite(function=False)
 def is_shared(self: Tensor) -> bool:
-    """False: the memory is this process's own."""
-    return False
+    """Whether other processes can see the memory: `share_memory_` has moved it."""
+    return shared_memory(self._array) is not None
+
+
+@composite(function=False)
+def share_memory_(self: Tensor) -> Tensor:
+    """Move the memory to where processes that get this tensor see the same elements.
+
+    The whole storage moves with this tensor; other tensors that looked at it stay behind.
+    """
+    if shared_memory(self._array) is None:
+        own, place = flat_storage(self._array), geometry(self._array)
+        moved = shared_array(own.nbytes).view(own.dtype)
+        moved[:] = own
+        self._array = strided(moved, place)
+    return self
 
 
 # -- another storage, another size

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from clew.nn import functional as functional
 from clew.nn import init as init
@@ -23,8 +24,14 @@ from clew.nn.parameter import (
     UninitializedParameter as UninitializedParameter,
 )
 
+if TYPE_CHECKING:
+    from clew.nn.parallel import DataParallel as DataParallel
 
-def __getattr__(name: str) -> NoReturn:
+
+def __getattr__(name: str) -> Any:
+    if name in ("DataParallel", "parallel"):  # few programs need them
+        parallel = importlib.import_module("clew.nn.parallel")
+        return parallel if name == "parallel" else parallel.DataParallel
     raise AttributeError(
         f"module 'clew.nn' has no attribute '{name}': clew does not have it (yet); "
         "docs/compatibility.md lists what it has"
