@@ -51,31 +51,22 @@ class record:
 class _ClewWatcher(Observer):
     def __init__(self) -> None:
         self.recording = Recording("clew")
-        self._handles: list[Any] = []
 
     def __enter__(self) -> _ClewWatcher:
-        from clew.nn.modules import module
-
-        recording = self.recording
-        recording.first = next_sequence_nr()
-        remember(recording)
-        self._handles = [
-            module.register_module_forward_pre_hook(
-                lambda m, args: recording.enter_module(m, next_sequence_nr())
-            ),
-            module.register_module_forward_hook(
-                lambda m, args, output: recording.leave_module(m, next_sequence_nr()),
-                always_call=True,
-            ),
-        ]
+        self.recording.first = next_sequence_nr()
+        remember(self.recording)
         observers.append(self)
         return self
 
     def __exit__(self, *exception: Any) -> None:
         observers.remove(self)
-        for handle in self._handles:
-            handle.remove()
         self.recording.last = next_sequence_nr()
+
+    def before_module(self, module: Any) -> None:
+        self.recording.enter_module(module, next_sequence_nr())
+
+    def after_module(self, module: Any) -> None:
+        self.recording.leave_module(module, next_sequence_nr())
 
     def on_backward_start(self, task: Any) -> None:
         roots = [node.seq for node, count in task.reached.items() if not count]
