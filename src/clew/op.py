@@ -46,6 +46,7 @@ import ast
 import functools
 import inspect
 import re
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -145,6 +146,7 @@ class Op:
     Attributes:
         forward: arrays and attributes in, array (or tuple of arrays) out.
         label: the name that users know it by, where that is another.
+        module: the name of the module that declares it.
         aliases: other names that it is published under.
         promote: how the operands' types are brought together before the forward, a key of
             `clew.promotion.RULES`, or None.
@@ -164,8 +166,8 @@ class Op:
     """
 
     __slots__ = (
-        "aliases", "attr_names", "attrs", "default_attrs", "doc", "domain", "forward",
-        "input_defaults", "inplace", "inputs", "jvp", "keyword_only", "label", "name",
+        "aliases", "attr_names", "attrs", "default_attrs", "doc", "domain", "forward", "inplace",
+        "input_defaults", "inputs", "jvp", "keyword_only", "label", "module", "name",
         "no_grad_outputs", "node_class", "node_name", "order", "outputs", "plain_count", "plans",
         "promote", "promotion", "publish", "rules", "tensors_only", "variadic_attr",
         "variadic_input", "view", "write",
@@ -190,6 +192,7 @@ class Op:
         self.plans: dict[Any, Any] = {}
         self.node_class: Any = None
         self.label: str = options.pop("label", self.name)
+        self.module: str = options.pop("module", "")
         self.view: bool = options.pop("view", False)
         self.promote: str | None = options.pop("promote", None)
         self.promotion = RULES[self.promote] if self.promote else None
@@ -385,6 +388,8 @@ def op(signature: str, forward: Callable[..., Any] | None = None, /, **options: 
     None may stand among the tensors of the last input; any other is the rule of the input of that
     name.
     """
+
+    options["module"] = sys._getframe(1).f_globals["__name__"]
 
     def declare(function: Callable[..., Any]) -> Op:
         declared = Op(parse_signature(signature), function, dict(options))
