@@ -27,19 +27,23 @@ LONGEST = 110
 
 HEAD = """# The ops
 
-Each row is a declaration in `src/clew/ops` ([how to read and add one](add-an-op.md)); this page is made from them by
-`tools/ops_page.py`. Most of PyTorch's functions are an op each; the others are composed of these.
+Each row is a declaration in `src/clew/ops` ([how to read and add one](add-an-op.md)); this page is
+made from them by `tools/ops_page.py`. Most of PyTorch's functions are an op each; the others are
+composed of these.
 
-- **op**: `name(inputs; attributes)`. A name that PyTorch does not have is one of several ops behind a public name
-  (`max_dim` behind `max`), or a backward that is differentiable itself (`convolution_backward`).
-- **derivative**: what the rule of each input returns, where `grad` is the gradient of the result. The engine undoes
-  broadcasting and conversions afterwards. Joint rules give several gradients at once. A long rule
-  stands in the file that the section names.
+- **op**: `name(inputs; attributes)`. A name that PyTorch does not have is one of several ops
+  behind a public name (`max_dim` behind `max`), or a backward that is differentiable itself
+  (`convolution_backward`).
+- **derivative**: what the rule of each input returns, where `grad` is the gradient of the result.
+  The engine undoes broadcasting and conversions afterwards. Joint rules give several gradients at
+  once. A long rule stands in the file that the section names.
 - **keeps**: what the graph keeps if that input requires grad. Shapes and types cost nothing.
-- **forward**: the rule of forward mode: *linear* (the op of the tangent), *bilinear* (of each tangent with the other
-  operand), *elementwise* (the tangent times the derivative), *own* (a function).
-- **PyTorch**: *same* where values, gradients, nodes, edges and kept bytes are compared with PyTorch's on the op's samples
-  and agree; otherwise what differs. A dash: PyTorch shows no such op.
+- **forward**: the rule of forward mode: *linear* (the op of the tangent), *bilinear* (of each
+  tangent with the other operand), *elementwise* (the tangent times the derivative), *own* (a
+  function).
+- **PyTorch**: *same* where values, gradients, nodes, edges and kept bytes are compared with
+  PyTorch's on the op's samples and agree; otherwise what differs. A dash: PyTorch shows no such
+  op.
 """
 
 
