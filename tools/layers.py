@@ -21,7 +21,17 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
         "graph",
         tuple(
             f"autograd.{m}"
-            for m in ("node", "saved", "modes", "handles", "hooks", "engine", "views", "anomaly")
+            for m in (
+                "node",
+                "saved",
+                "modes",
+                "handles",
+                "hooks",
+                "deep_stack",
+                "engine",
+                "views",
+                "anomaly",
+            )
         ),
     ),
     ("tensor", ("tensor", "dispatch", "publish", "autograd", "functions", "methods", "printing")),
@@ -47,6 +57,7 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
             "compiler",
             "jit",
             "version",
+            "_C",
         ),
     ),
     ("command", ("cli", "torch_alias", "__main__", "__init__")),

@@ -69,7 +69,8 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
     out._grad = out._meta = None
     if op.view:
         out._counter = inputs[0]._counter
-        _mark_view(out, inputs[0], Creation.NORMAL)
+        if not _mark_view(out, inputs[0], Creation.NORMAL):
+            mask, cut = 0, inputs[0]._cut
     else:
         out._counter = VersionCounter()
     node = None
@@ -107,7 +108,8 @@ def _many(
         out._requires_grad = False
         if op.view:
             out._counter = inputs[0]._counter
-            _mark_view(out, inputs[0], Creation.MULTI_OUTPUT)
+            if not _mark_view(out, inputs[0], Creation.MULTI_OUTPUT):
+                mask, cut = 0, inputs[0]._cut
         else:
             out._counter = VersionCounter()
         if state.inference:
@@ -308,10 +310,17 @@ def _save_one(x: Any) -> Any:
     return SavedTensor(x, x._counter.value)
 
 
-def _mark_view(out: Tensor, source: Tensor, creation: Creation) -> None:
-    """Note what `out` is a view of; see Note [Views] in ``autograd/views.py``."""
+def _mark_view(out: Tensor, source: Tensor, creation: Creation) -> bool:
+    """Note what `out` is a view of; see Note [Views] in ``autograd/views.py``.
+
+    Returns:
+        Whether it can have a history: a view of an inference tensor is one itself, and no view.
+    """
     meta = out._ensure_meta()
     above = source._meta
+    if above is not None and above.inference:
+        meta.inference = True
+        return False
     meta.view_version = source._counter.value
     if above is None or above.base is None:
         meta.base = source
@@ -324,14 +333,13 @@ def _mark_view(out: Tensor, source: Tensor, creation: Creation) -> None:
     elif not state.grad_enabled:
         creation = Creation.NO_GRAD
     meta.creation = creation
+    return True
 
 
 def _mark_inference(op: Op, inputs: Sequence[Any], out: Tensor) -> None:
     """Results of inference mode are inference tensors, but views of normal tensors are normal."""
-    if op.view:
-        source = inputs[0]._meta
-        if source is None or not source.inference:
-            return
+    if op.view and not inputs[0].is_inference():
+        return
     out._ensure_meta().inference = True
     out._cut = state.cut
 

@@ -157,7 +157,8 @@ class Op:
         order: the parameters as users (and rules) give them by position, as in
             ``"self, dim, index"``, where that is not inputs first.
         publish: where users find it: any of "function", "method"; empty for internal ops.
-        inplace: whether it has an in-place twin, ``name_``.
+        inplace: whether it has an in-place twin, ``name_``; or the op that the twin records, where
+            that is another.
         write: what the twin does to the first array, where that is cheaper than to compute the
             whole result and copy it; called like `forward`, it must refuse before it changes.
         jvp: the forward-mode rule: "elementwise", "linear", "bilinear", a function or None.
@@ -203,7 +204,7 @@ class Op:
         self.no_grad_outputs: tuple[int, ...] = options.pop("no_grad_outputs", ())
         self.order: tuple[str, ...] = _split(options.pop("order", ""))
         self.publish: tuple[str, ...] = options.pop("publish", ("function", "method"))
-        self.inplace: bool = options.pop("inplace", False)
+        self.inplace: bool | str = options.pop("inplace", False)
         self.write: Callable[..., Any] | None = options.pop("write", None)
         self.aliases: tuple[str, ...] = options.pop("aliases", ())
         self.jvp: Any = options.pop("jvp", None)

@@ -149,9 +149,11 @@ def _binary(op: Op) -> Callable[..., Any]:
 def _inplace_of(op: Op) -> Callable[..., Any]:
     """The in-place twin of an op, a method."""
 
+    recorded = REGISTRY[op.inplace] if isinstance(op.inplace, str) else op
+
     def function(self: Any, *args: Any, **kwargs: Any) -> Any:
         inputs, attrs = op.bind((self, *args), kwargs)
-        return apply_inplace(op, self, inputs[1:], attrs)
+        return apply_inplace(recorded, self, inputs[1:], attrs)
 
     return _documented(function, op, op.name + "_")
 

@@ -162,7 +162,7 @@ class Tensor:
 
     @requires_grad.deleter
     def requires_grad(self) -> None:
-        raise RuntimeError("requires_grad cannot be deleted: use requires_grad_(False)")
+        raise RuntimeError("requires_grad must be a bool")
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Start or stop recording operations on this leaf.
@@ -343,7 +343,7 @@ class Tensor:
 
     @data.deleter
     def data(self) -> None:
-        raise RuntimeError("a tensor's data cannot be deleted")
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     @property
     def _version(self) -> int:

@@ -109,6 +109,13 @@ def masked_fill(v: Values) -> Samples:
     yield call("empty", v.real(0, 3), v.mask(0, 3), value=1.5)
 
 
+@samples("asinh_inplace", "acosh_inplace", "atanh_inplace")
+def without_a_derivative_in_place(v: Values) -> Samples:
+    says = "is not implemented."
+    yield call("usual", v.unit(2, 3), refuses=says)
+    yield call("0-d", v.unit(), refuses=says)
+
+
 # -- activations
 
 variants("threshold", {"threshold": 0.5, "value": -1.0})

@@ -311,7 +311,7 @@ def test_rules_keep_single_precision(op: Op, sample: Sample) -> None:
 def fits_in_place(op: Op, sample: Sample) -> bool:
     """Whether the result can be written into the first input."""
     target = sample.inputs[0]
-    return op.inplace and isinstance(target, np.ndarray) and (
+    return bool(op.inplace) and isinstance(target, np.ndarray) and (
         np.shape(values(op, sample)[0]) == target.shape
     )  # fmt: skip
 

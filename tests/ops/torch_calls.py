@@ -75,6 +75,14 @@ CALLS: dict[str, Callable[..., Any]] = {
     # twins in place that have a node of their own
     "elu_inplace": _copied(aten.elu_),
     "celu_inplace": _copied(torch.celu_),
+    **{
+        f"{name}_inplace": _copied(getattr(torch, name + "_"))
+        for name in (
+            "acosh",
+            "asinh",
+            "atanh",
+        )
+    },
     "threshold_inplace": _copied(torch.threshold_),
     "leaky_relu_inplace": _copied(aten.leaky_relu_),
     "copy": _copied(lambda x, source: x.copy_(source)),

@@ -19,8 +19,10 @@ from clew.autograd.function import Function as Function
 from clew.autograd.modes import (
     enable_grad,
     inference_mode,
+    is_multithreading_enabled,
     no_grad,
     set_grad_enabled,
+    set_multithreading_enabled,
     state,
 )
 from clew.autograd.node import GradientEdge, Node
@@ -325,8 +327,10 @@ __all__ = [
     "gradcheck",
     "gradgradcheck",
     "inference_mode",
+    "is_multithreading_enabled",
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
     "state",
 ]

@@ -22,6 +22,8 @@ Note [Order]
 Note [Re-entrant backward]
     A rule or hook may call backward again (checkpointing does).  The inner call is an ordinary
     call of `run_backward` with buffers of its own; `current.task` is restored when it ends.
+    Calls may be nested as deep as the user's program likes: when half of Python's stack is used
+    up, the inner call goes on in a thread of its own, which takes the caller's modes along.
 
 Note [Sole references]
     A gradient array may be added to in place, or become ``leaf.grad`` itself, only if nobody else
@@ -39,7 +41,7 @@ from typing import Any
 
 import numpy as np
 
-from clew.autograd import anomaly
+from clew.autograd import anomaly, deep_stack
 from clew.autograd.hooks import (
     call_after,
     call_before,
@@ -129,15 +131,25 @@ def run_backward(
     for observer in observers:
         observer.on_backward_start(task)
     try:
-        with algebra.quiet():
-            _run(task, roots, dependencies)
-        for callback in task.callbacks:  # a callback may queue another
-            callback()
+        if outer is not None and deep_stack.is_near_its_end():
+            deep_stack.call(lambda: _run_to_the_end(task, roots, dependencies))
+        else:
+            _run_to_the_end(task, roots, dependencies)
     finally:
         current.task = outer
         for observer in observers:
             observer.on_backward_end(task)
     return task.captured
+
+
+def _run_to_the_end(
+    task: GraphTask, roots: Sequence[tuple[Edge, Any]], dependencies: dict[Node, int]
+) -> None:
+    current.task = task
+    with task.algebra.quiet():
+        _run(task, roots, dependencies)
+    for callback in task.callbacks:  # a callback may queue another
+        callback()
 
 
 def will_run(task: GraphTask, node: Node) -> bool:

@@ -19,7 +19,7 @@ from clew.autograd.function_outputs import wrap_outputs, writer
 from clew.autograd.modes import no_grad, state
 from clew.autograd.node import Node, next_sequence_nr
 from clew.autograd.saved import Freed, PackedTensor, SavedTensor, save_input, save_output
-from clew.autograd.views import NO_EDGE
+from clew.autograd.stops import stop
 from clew.errors import FunctionResultError, FunctionTypeError
 from clew.observers import observers
 from clew.site import here
@@ -195,6 +195,10 @@ class FunctionNode(Node, FunctionCtx):
         return None
 
 
+BackwardCFunction = FunctionNode
+"""PyTorch's name of what every ctx is an instance of."""
+
+
 class _FunctionMeta(type):
     """Gives each `Function` subclass the class of its nodes."""
 
@@ -357,38 +361,13 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         if not any(isinstance(g, Tensor) and g.requires_grad for g in grads):
             return results
         many = isinstance(results, tuple)
-        stop = Error(results if many else (results,))
-        return stop.outputs() if many else stop.outputs()[0]
+        stopped = stop(
+            "trying to differentiate twice a function that was marked with @once_differentiable",
+            results if many else (results,),
+        )
+        return stopped if many else stopped[0]
 
     return wrapped
-
-
-class Error(Node):
-    """Passes values on and refuses to be differentiated: the end of what is once differentiable."""
-
-    __slots__ = ("values",)
-
-    def __init__(self, values: Sequence[Any]) -> None:
-        # Leaves that require grad, so that there is something to refuse the gradient of.
-        self.values = [None if v is None else v.detach().requires_grad_() for v in values]
-        self.edges = tuple(NO_EDGE if v is None else v._gradient_edge() for v in self.values)
-        self.metas = tuple(
-            None if v is None else (v._array.shape, v._array.dtype) for v in self.values
-        )
-        self.seq = next_sequence_nr()
-        self.site = here()
-        self.hooks = None
-        self.info = None
-
-    def outputs(self) -> tuple[Any, ...]:
-        """The values as what this node made; once."""
-        values, self.values = self.values, []
-        return tuple(None if v is None else v._alias((self, i)) for i, v in enumerate(values))
-
-    def run(self, grads: list[Any], algebra: Any, need: Sequence[bool] | None) -> Sequence[Any]:
-        raise RuntimeError(
-            "trying to differentiate twice a function that was marked with @once_differentiable"
-        )
 
 
 class InplaceFunction(Function):

@@ -16,7 +16,8 @@ import numpy as np
 from clew.autograd import grad
 from clew.autograd.function import Function
 from clew.dispatch import TENSORS
-from clew.tensor import Tensor
+from clew.dtypes import of_numpy
+from clew.tensor import Size, Tensor
 
 
 class GradcheckError(RuntimeError):
@@ -239,6 +240,7 @@ class _Check:
             array[place] = value
             found.append(self._all_outputs()[position]._array.copy())
         array[place] = original
+        _require_alike(found[1], found[0], self.eps)
         return _as_real((found[0] - found[1]) / (2 * self.eps))
 
     def _analytical(self, output: Tensor) -> list[np.ndarray]:
@@ -323,15 +325,17 @@ class _Check:
             try:
                 found = grad(weighted, self.checked, zeros, allow_unused=True)
             except RuntimeError as error:
+                _warn_of_undefined_check()
                 raise GradcheckError(
                     "Expected backward function to handle undefined output grads. Please look at "
-                    "'Notes about undefined output gradients' in 'tools/autograd/derivatives.yaml'"
+                    '"Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
                 ) from error
             if any(g is not None and np.any(g._array != 0) for g in found):
+                _warn_of_undefined_check()
                 raise GradcheckError(
                     "Expected all input grads to be undefined or zero when all output grads are "
-                    "undefined or zero. Please look at 'Notes about undefined output gradients' "
-                    "in 'tools/autograd/derivatives.yaml'"
+                    'undefined or zero. Please look at "Notes about undefined output gradients" '
+                    'in "tools/autograd/derivatives.yaml"'
                 )
 
     def batched(self, outputs: tuple[Tensor, ...]) -> None:
@@ -347,6 +351,28 @@ class _Check:
                 for whole, one in zip(together, self._gradients((output,), [weight])):
                     if whole is not None and not np.allclose(whole._array[i], one._array):
                         raise GradcheckError("batched gradients differ from single ones")
+
+
+def _require_alike(one: np.ndarray, other: np.ndarray, eps: float) -> None:
+    """Raise if the results on both sides of the input differ in more than their values."""
+    for what, plural, first, second in (
+        ("shape", "shapes", Size(one.shape), Size(other.shape)),
+        ("dtype", "dtypes", of_numpy(one.dtype), of_numpy(other.dtype)),
+    ):
+        if first != second:
+            raise AssertionError(
+                f"Expected `func` to return outputs with the same {what} when inputs are perturbed "
+                f"by {eps}, but got: {plural} {first} and {second}."
+            )
+
+
+def _warn_of_undefined_check() -> None:
+    warnings.warn(
+        "Backwards compatibility: New undefined gradient support checking feature is enabled by "
+        "default, but it may break existing callers of this function. If this is true for you, you "
+        'can call this function with "check_undefined_grad=False" to disable the feature',
+        stacklevel=3,
+    )
 
 
 class _NoGradient(Function):

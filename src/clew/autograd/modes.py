@@ -22,6 +22,7 @@ class _State(threading.local):
 
     grad_enabled = True
     inference = False
+    multithreading = True
     cut: tuple[str, Site | None] | None = None
 
 
@@ -36,6 +37,11 @@ def is_grad_enabled() -> bool:
 def is_inference_mode_enabled() -> bool:
     """Whether inference mode is on in this thread."""
     return state.inference
+
+
+def is_multithreading_enabled() -> bool:
+    """Whether a backward pass of this thread may go on in a thread of its own."""
+    return state.multithreading
 
 
 class _Mode:
@@ -214,6 +220,35 @@ class inference_mode(_Mode):
 
     def __exit__(self, *exception: Any) -> None:
         state.inference, state.grad_enabled, state.cut = self._before.pop()
+
+    def _fresh(self) -> _Mode:
+        return type(self)(self.mode)
+
+
+class set_multithreading_enabled(_Mode):
+    """Whether backward may use threads of its own: at once as a call, for a while in a ``with``.
+
+    A backward pass runs in the thread that calls it.  Only one that is called deep inside others
+    goes on in a new thread, when the stack is half used up; see Note [Re-entrant backward].
+
+    Raises:
+        TypeError: `mode` is not a bool.
+    """
+
+    def __init__(self, mode: bool) -> None:
+        if not isinstance(mode, bool):
+            raise TypeError(
+                "set_multithreading_enabled(): argument 'enabled' (position 1) must be bool, not "
+                f"{type(mode).__name__}"
+            )
+        self.prev = state.multithreading
+        self.mode = state.multithreading = mode
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: Any) -> None:
+        state.multithreading = self.prev
 
     def _fresh(self) -> _Mode:
         return type(self)(self.mode)

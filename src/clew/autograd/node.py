@@ -18,7 +18,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from clew.autograd.handles import Hooks, RemovableHandle, add_hook
-from clew.autograd.saved import FIRST, Freed, PackedTensor, SavedTensor, SavedTuple, SavedViewOutput
+from clew.autograd.saved import (
+    FIRST,
+    Freed,
+    PackedTensor,
+    SavedNone,
+    SavedTensor,
+    SavedTuple,
+    SavedViewOutput,
+)
 from clew.device import CPU, device
 from clew.dtypes import dtype, of_numpy
 from clew.errors import describe, spaced
@@ -272,9 +280,13 @@ class OpNode(Node):
             if name != saved_name(save):
                 continue
             if self.saved.__class__ is Freed:
+                if raw and save.kind != INPUTS:
+                    return self.saved
                 self.saved.raise_for(self)
             value: Any = self.saved[position]
-            return value.unpack(self) if isinstance(value, _TENSOR_LIKE) and not raw else value
+            if raw:
+                return _raw(value)
+            return value.unpack(self) if isinstance(value, _TENSOR_LIKE) else value
         if not raw and name in self.attrs:
             return self.attrs[name]
         raise AttributeError(f"'{self.name()}' object has no attribute '{attribute}'")
@@ -288,6 +300,13 @@ class OpNode(Node):
         ]
         attrs = [f"_saved_{name}" for name in self.attrs]
         return sorted({*super().__dir__(), *saves, *raw, *attrs})
+
+
+def _raw(value: Any) -> Any:
+    """A saved value as ``_raw_saved_*`` shows it."""
+    if isinstance(value, SavedTuple):
+        return tuple(SavedNone() if item is None else item for item in value.items)
+    return SavedNone() if value is None else value
 
 
 _SAVED = (SavedTensor, PackedTensor)

@@ -36,7 +36,21 @@ FIRST = 2**64 - 1
 Hook = Callable[[Any], Any]
 
 
-class SavedTensor:
+class Saved:
+    """What a node keeps in the place of a tensor; PyTorch's name of it is ``SavedTensor``."""
+
+    __slots__ = ()
+
+    def register_hooks(self, pack_hook: Hook, unpack_hook: Hook) -> None:
+        """Keep what `pack_hook` makes of the tensor, and give back what `unpack_hook` makes of it.
+
+        Raises:
+            RuntimeError: there is no tensor, it has hooks already, or it was released.
+        """
+        raise NotImplementedError
+
+
+class SavedTensor(Saved):
     """A tensor kept by a node, with the version it had.
 
     Attributes:
@@ -94,11 +108,7 @@ class SavedTensor:
         return node, self.output_nr
 
     def register_hooks(self, pack_hook: Hook, unpack_hook: Hook) -> None:
-        """Keep what `pack_hook` makes of the tensor, and give back what `unpack_hook` makes of it.
-
-        Raises:
-            RuntimeError: hooks are registered already.
-        """
+        """As of `Saved`."""
         if self.packed is not None:
             raise RuntimeError("Calling register_hooks on a saved tensor with hooks already set.")
         self.packed = PackedTensor(self.tensor, (pack_hook, unpack_hook), self.output_nr)
@@ -132,7 +142,7 @@ def _refuse_detached(saved: SavedTensor, node: Any) -> None:
         )
 
 
-class PackedTensor:
+class PackedTensor(Saved):
     """A tensor that went through saved-tensor hooks: what the pack hook made of it.
 
     Attributes:
@@ -193,11 +203,7 @@ class PackedTensor:
         return array
 
     def register_hooks(self, pack_hook: Hook, unpack_hook: Hook) -> None:
-        """Refused: the tensor has hooks.
-
-        Raises:
-            RuntimeError: always.
-        """
+        """Refused: the tensor has hooks."""
         raise RuntimeError("Calling register_hooks on a saved tensor with hooks already set.")
 
 
@@ -243,7 +249,17 @@ def save_output(alias: Any, output_nr: int) -> SavedTensor | PackedTensor:
     return SavedTensor(alias, alias._counter.value, output_nr)
 
 
-class Freed:
+class SavedNone(Saved):
+    """What is kept of an argument that was None, as users see it."""
+
+    __slots__ = ()
+
+    def register_hooks(self, pack_hook: Hook, unpack_hook: Hook) -> None:
+        """Refused: there is no tensor."""
+        raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+
+
+class Freed(Saved):
     """What stands in for the saved values of a node after a backward has released them."""
 
     __slots__ = ("site",)
@@ -254,6 +270,15 @@ class Freed:
     def raise_for(self, node: Any) -> None:
         """Raise PyTorch's error for a second pass."""
         raise GraphFreedError(node, self.site)
+
+    def register_hooks(self, pack_hook: Hook, unpack_hook: Hook) -> None:
+        """Refused: the tensor is gone."""
+        raise RuntimeError(
+            "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate "
+            "values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+            "retain_graph=True if you need to backward through the graph a second time or if you "
+            "need to access saved variables after calling backward."
+        )
 
 
 def modified(saved: SavedTensor, node: Any) -> SavedTensorModifiedError:

@@ -16,6 +16,7 @@ Note [Rewriting history]
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Sequence
 from enum import Enum
@@ -72,13 +73,20 @@ class TensorMeta:
     name: str | None = None
 
 
+_making_accumulator = threading.Lock()
+
+
 def accumulator(tensor: Any) -> AccumulateGrad:
     """The one `AccumulateGrad` of a leaf, which lives as long as a graph leads to it."""
     meta = tensor._ensure_meta()
     node: AccumulateGrad | None = meta.accumulator() if meta.accumulator is not None else None
     if node is None:
-        node = AccumulateGrad(tensor)
-        meta.accumulator = weakref.ref(node)
+        # Two threads may ask at once; with a node each they would not wait for each other later.
+        with _making_accumulator:
+            node = meta.accumulator() if meta.accumulator is not None else None
+            if node is None:
+                node = AccumulateGrad(tensor)
+                meta.accumulator = weakref.ref(node)
     return node
 
 

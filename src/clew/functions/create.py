@@ -11,6 +11,7 @@ from clew import dtypes
 from clew.device import require_cpu
 from clew.functions.shape import sizes
 from clew.publish import composite, write_out
+from clew.storage import Geometry, extent, strided
 from clew.tensor import Tensor
 
 
@@ -198,6 +199,37 @@ empty = _filled("empty", np.empty, "An uninitialised tensor.")
 
 
 @composite(method=False)
+def empty_strided(
+    size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+    requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """An uninitialised tensor of this size and these strides, both in elements.
+
+    Raises:
+        RuntimeError: there are more or fewer strides than sizes, or one is negative.
+    """
+    shape, steps = tuple(size), tuple(stride)
+    if len(shape) != len(steps):
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides "
+            f"({len(steps)})"
+        )
+    if any(n < 0 for n in shape):
+        negative = next(n for n in shape if n < 0)
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {negative}: {list(shape)}"
+        )
+    if any(s < 0 for s in steps):
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(shape)} and "
+            f"strides={list(steps)}"
+        )
+    place = Geometry(shape, steps, 0)
+    memory = np.empty(extent(place), _kind(dtype, None).numpy)
+    return make(strided(memory, place), None, device, requires_grad)
+
+
+@composite(method=False)
 def full(
     size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None,
     device: Any = None, requires_grad: bool = False,
@@ -330,6 +362,14 @@ for _name, _function in (
     ("new_full", full),
 ):
     _new_method(_name, _function)
+
+
+@composite(function=False)
+def new_empty_strided(
+    self: Tensor, size: Any, stride: Any, *, dtype: Any = None, **options: Any
+) -> Tensor:
+    """`empty_strided` in the type of this tensor."""
+    return empty_strided(size, stride, dtype=dtype or self.dtype, **options)
 
 
 @composite(function=False)

@@ -86,6 +86,17 @@ def is_floating_point(self: Tensor) -> bool:
     return self.dtype.is_floating_point
 
 
+@composite(method=False)
+def is_inference(self: Tensor) -> bool:
+    """Whether the tensor was made in inference mode."""
+    if not isinstance(self, Tensor):
+        raise TypeError(
+            f"is_inference(): argument 'input' (position 1) must be Tensor, not "
+            f"{type(self).__name__}"
+        )
+    return self.is_inference()
+
+
 @composite()
 def is_complex(self: Tensor) -> bool:
     """Whether the type is complex."""

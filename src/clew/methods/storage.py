@@ -259,13 +259,15 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     tensors that looked at the old storage then no longer share memory with this one.
 
     Raises:
-        RuntimeError: the tensor requires grad.
+        RuntimeError: the tensor requires grad, outside inference mode; or it is an inference
+            tensor there.
     """
-    if self.requires_grad:
+    if self.requires_grad and not (state.inference or self.is_inference()):
         raise RuntimeError("cannot resize variables that require grad")
     shape = sizes(size)
     if shape == self._array.shape:
         return self
+    check_inplace(self, "resize_", records=False)
     if any(n < 0 for n in shape):
         raise RuntimeError(f"resize_: a size cannot be negative, but got {list(shape)}")
     place = Geometry(shape, contiguous_strides(shape), geometry(self._array).offset)

@@ -28,6 +28,15 @@ def conj(F: Any, x: Any) -> Any:
     return x.conjugate() if x.__class__ is complex else x
 
 
+def not_implemented(name: str) -> Any:
+    """The rule of what PyTorch has no derivative of: it says so when a backward needs it."""
+
+    def rule(F: Any, grad: Any) -> Any:
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+    return rule
+
+
 def wrap_dim(dim: int, ndim: int) -> int:
     """A dimension counted from the front.
 

@@ -8,23 +8,16 @@ import numpy as np
 
 from clew.dtypes import scalar_name
 from clew.op import op
-from clew.ops.rules import wrap_dim
+from clew.ops.rules import not_implemented, wrap_dim
 
 # -- distinct elements
-
-
-def _refuse(name: str) -> Any:
-    def rule(F: Any, grad: Any) -> Any:
-        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
-
-    return rule
 
 
 _UNIQUE: dict[str, Any] = {"publish": (), "no_grad_outputs": (1, 2)}
 
 
 @op("unique2(self; return_inverse, return_counts) -> output, inverse, counts",
-    self=_refuse("_unique2"), **_UNIQUE)  # fmt: skip
+    self=not_implemented("_unique2"), **_UNIQUE)  # fmt: skip
 def unique2(x: Any, *, return_inverse: bool, return_counts: bool) -> Any:
     """The distinct elements in order; where each element is among them; how often each occurs."""
     values, inverse, counts = np.unique(
@@ -38,7 +31,7 @@ def unique2(x: Any, *, return_inverse: bool, return_counts: bool) -> Any:
 
 
 @op("unique_dim(self; dim, return_inverse, return_counts) -> output, inverse, counts",
-    self=_refuse("unique_dim"), **_UNIQUE)  # fmt: skip
+    self=not_implemented("unique_dim"), **_UNIQUE)  # fmt: skip
 def unique_dim(x: Any, *, dim: int, return_inverse: bool, return_counts: bool) -> Any:
     """`unique2` of the slices along `dim`, in lexicographic order."""
     dim = _checked_dim(x, dim)
@@ -67,7 +60,7 @@ def _checked_dim(x: Any, dim: int) -> int:
 
 
 @op("unique_consecutive(self; return_inverse, return_counts, dim) -> output, inverse, counts",
-    self=_refuse("unique_consecutive"), **_UNIQUE)  # fmt: skip
+    self=not_implemented("unique_consecutive"), **_UNIQUE)  # fmt: skip
 def unique_consecutive(x: Any, *, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
     """The elements (or slices along `dim`) that differ from the one before."""
     if dim is None:

@@ -9,7 +9,7 @@ import numpy as np
 from clew.dtypes import preserve_format
 from clew.op import op
 from clew.ops.layout import slowest_first
-from clew.ops.rules import conj, is_complex, numpy_dtype, real_part
+from clew.ops.rules import conj, is_complex, not_implemented, numpy_dtype, real_part
 
 
 def _function(name: str, forward: Any, rule: Any, **options: Any) -> Any:
@@ -86,16 +86,31 @@ def _(F: Any, grad: Any, grad_output: Any, output: Any) -> Any:
 
 _function(
     "asinh", np.arcsinh, lambda F, grad, self: grad * conj(F, F.rsqrt(self * self + 1)),
-    aliases=("arcsinh",),
+    aliases=("arcsinh",), inplace="asinh_inplace",
 )  # fmt: skip
 _function(
     "acosh", np.arccosh, lambda F, grad, self: grad * conj(F, F.rsqrt(self * self - 1)),
     domain="above_one", aliases=("arccosh",), doc="Inverse hyperbolic cosine.",
+    inplace="acosh_inplace",
 )  # fmt: skip
 _function(
     "atanh", np.arctanh, lambda F, grad, self: grad / conj(F, 1 - self * self),
-    domain="unit", aliases=("arctanh",),
+    domain="unit", aliases=("arctanh",), inplace="atanh_inplace",
 )  # fmt: skip
+
+
+def _in_place_only(name: str, forward: Any) -> None:
+    """What the in-place twin of a function records: PyTorch has no derivative for these."""
+    op(
+        f"{name}_inplace(self)", forward, promote="floating", publish=(), label=name,
+        node=f"{name.capitalize()}Backward1", doc=f"`{name}` when it is written in place.",
+        self=not_implemented(f"inplace version of {name}"),
+    )  # fmt: skip
+
+
+_in_place_only("asinh", np.arcsinh)
+_in_place_only("acosh", np.arccosh)
+_in_place_only("atanh", np.arctanh)
 
 
 def _neg(x: Any) -> Any:

@@ -1,0 +1,45 @@
+"""Go on in a thread with an empty stack when Python's is nearly used up.
+
+Layer 3.  For backward passes inside backward passes; Note [Re-entrant backward] says why.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import sys
+import threading
+from collections.abc import Callable
+
+from clew.autograd.modes import state
+from clew.autograd.saved import hook_stack
+
+
+def is_near_its_end() -> bool:
+    """Whether this thread may hand over, and has used half of the calls that Python allows."""
+    if not state.multithreading:
+        return False
+    frame, left = sys._getframe(), sys.getrecursionlimit() // 2
+    while frame is not None and left:
+        frame, left = frame.f_back, left - 1  # type: ignore[assignment]
+    return frame is not None
+
+
+def call(function: Callable[[], None]) -> None:
+    """Call a function in a new thread with this thread's modes, and wait; its error is raised."""
+    errors: list[BaseException] = []
+    modes, pairs, disabled = dict(vars(state)), list(hook_stack.pairs), hook_stack.disabled
+
+    def work() -> None:
+        vars(state).update(modes)
+        hook_stack.pairs, hook_stack.disabled = pairs, disabled
+        try:
+            function()
+        except BaseException as error:
+            errors.append(error)
+
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=lambda: context.run(work), name="clew-backward", daemon=True)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
