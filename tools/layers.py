@@ -48,6 +48,8 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
             "random",
             "linalg",
             "special",
+            "fft",
+            "signal",
             "amp",
             "cuda",
             "accelerator",

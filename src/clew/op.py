@@ -156,7 +156,8 @@ class Op:
         no_grad_outputs: indices of outputs that never require grad (integer results).
         order: the parameters as users (and rules) give them by position, as in
             ``"self, dim, index"``, where that is not inputs first.
-        publish: where users find it: any of "function", "method"; empty for internal ops.
+        publish: where users find it: any of "function", "method", "special" (a submodule); empty
+            for internal ops.
         inplace: whether it has an in-place twin, ``name_``; or the op that the twin records, where
             that is another.
         write: what the twin does to the first array, where that is cheaper than to compute the

@@ -58,6 +58,11 @@ def composite(
     return declare
 
 
+def taking_other_names(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a function of a submodule: it takes ``axis=`` for ``dim=`` and so on too."""
+    return _taking_names(f, _other_names(f), False)
+
+
 def _other_names(f: Callable[..., Any]) -> dict[str, str]:
     """The names that PyTorch takes for parameters of `f` besides their own."""
     code = inspect.unwrap(f).__code__
@@ -183,8 +188,9 @@ def _documented(function: Any, op: Op, name: str) -> Any:
 
 
 def _not_a_tensor(op: Op, value: Any) -> TypeError:
+    name = "input" if op.inputs[0] == "self" else op.inputs[0]
     return TypeError(
-        f"{op.name}(): argument 'input' (position 1) must be Tensor, not {type(value).__name__}"
+        f"{op.name}(): argument '{name}' (position 1) must be Tensor, not {type(value).__name__}"
     )
 
 
@@ -261,6 +267,19 @@ def _install_operators() -> None:
         setattr(Tensor, name, _reflected_division)
     for name in _COMPARISONS:
         setattr(Tensor, f"__{name}__", _operator(REGISTRY[name]))
+
+
+def published_in(module: str) -> dict[str, Callable[..., Any]]:
+    """The functions of the ops that are published in a submodule, by their names there.
+
+    An op named ``special_i0e`` stands in ``clew.special`` as ``i0e``.
+    """
+    prefix = module + "_"
+    return {
+        op.name.removeprefix(prefix): _function_of(op)
+        for op in REGISTRY.values()
+        if module in op.publish
+    }
 
 
 def install() -> dict[str, Callable[..., Any]]:

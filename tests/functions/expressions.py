@@ -99,11 +99,13 @@ def tree(node: Any) -> str:
 
 
 def described(tensor: Any) -> tuple[Any, ...]:
-    """What a tensor is, apart from its values; strides of what is longer than one."""
+    """What a tensor is, apart from its values; strides of what is longer than one.
+
+    Conjugates, which torch computes late, are views there only.
+    """
     strides = [s for s, n in zip(tensor.stride(), tensor.shape) if n > 1 and tensor.numel() > 1]
-    return (
-        tuple(tensor.shape), str(tensor.dtype), tensor.requires_grad, tensor._is_view(), strides,
-    )  # fmt: skip
+    view = tensor._is_view() and not tensor.is_conj()
+    return tuple(tensor.shape), str(tensor.dtype), tensor.requires_grad, view, strides
 
 
 def assert_as_torch(expression: str, *, graph: bool = True) -> None:

@@ -49,3 +49,30 @@ def reread(v: Values) -> Samples:
     yield call("parts", v.complex(3), view=Geometry((2,), (2,), 1), base=Geometry((3,), (1,), 0),
                kind=float64, laid_out=True)  # fmt: skip
     yield call("pairs", v.real(3, 2), view=numbers, base=pairs, kind=complex128, laid_out=True)
+
+
+# -- Fourier transforms
+
+
+@samples("fft_c2c")
+def fft_c2c(v: Values) -> Samples:
+    yield call("usual", v.complex(2, 5), dim=(1,), normalization=0, forward=True)
+    yield call("inverse", v.complex(3, 4), dim=(0, 1), normalization=2, forward=False)
+    yield call("scaled", v.complex(4, 2), dim=(0,), normalization=1, forward=True)
+    yield call("no dimension", v.complex(3), dim=(), normalization=0, forward=True)
+
+
+@samples("fft_r2c")
+def fft_r2c(v: Values) -> Samples:
+    yield call("usual", v.real(2, 5), dim=(1,), normalization=0, onesided=True)
+    yield call("even", v.real(2, 4), dim=(1,), normalization=1, onesided=True)
+    yield call("both sides", v.real(2, 5), dim=(0,), normalization=2, onesided=False)
+    yield call("several", v.real(3, 4, 2), dim=(2, 0), normalization=0, onesided=True)
+
+
+@samples("fft_c2r")
+def fft_c2r(v: Values) -> Samples:
+    yield call("usual", v.complex(2, 3), dim=(1,), normalization=2, last_dim_size=5)
+    yield call("even", v.complex(2, 3), dim=(1,), normalization=0, last_dim_size=4)
+    yield call("one", v.complex(2, 1), dim=(1,), normalization=1, last_dim_size=1)
+    yield call("several", v.complex(3, 4), dim=(1, 0), normalization=2, last_dim_size=4)

@@ -7,7 +7,7 @@ from typing import Any
 
 from clew.dispatch import apply, apply_inplace
 from clew.op import REGISTRY
-from clew.publish import composite
+from clew.publish import composite, taking_other_names, write_out
 from clew.tensor import Tensor
 
 
@@ -42,37 +42,36 @@ def polygamma_(self: Tensor, n: int) -> Tensor:
     return apply_inplace(REGISTRY["polygamma"], self, (), {"n": n})
 
 
-def entr(input: Tensor) -> Any:
-    """``-input * log(input)``; 0 at 0, and minus infinity for negative numbers."""
-    return apply(REGISTRY["special_entr"], (input,))
-
-
-def erfcx(input: Tensor) -> Any:
-    """``exp(input**2) * erfc(input)``, which does not vanish for large numbers."""
-    return apply(REGISTRY["special_erfcx"], (input,))
-
-
-def log_ndtr(input: Tensor) -> Any:
-    """The logarithm of `ndtr`, also where that vanishes."""
-    return apply(REGISTRY["special_log_ndtr"], (input,))
-
-
-def ndtr(input: Any) -> Any:
+def ndtr(input: Tensor, *, out: Any = None) -> Any:
     """The probability that a standard normal variable is below `input`."""
-    return (1 + apply(REGISTRY["erf"], (input * sqrt(0.5),))) * 0.5
+    result = (1 + apply(REGISTRY["erf"], (input * sqrt(0.5),))) * 0.5
+    return result if out is None else write_out(out, result)
 
 
-def xlog1py(input: Any, other: Any) -> Any:
-    """``input * log(1 + other)``, 0 where `input` is 0 and `other` is not nan.
+def _with_numbers(name: str, doc: str) -> Any:
+    """A function of two tensors, or of one and a number on either side: three ops."""
 
-    Raises:
-        TypeError: both are numbers.
-    """
-    first, second = isinstance(input, Tensor), isinstance(other, Tensor)
-    if not first and not second:
-        raise TypeError(
-            "special_xlog1py() received an invalid combination of arguments - got "
-            f"({type(input).__name__}, {type(other).__name__})"
-        )
-    suffix = "" if first and second else "_with_number" if first else "_of_number"
-    return apply(REGISTRY[f"special_xlog1py{suffix}"], (input, other))
+    @taking_other_names
+    def function(self: Any, other: Any, *, out: Any = None) -> Any:
+        first, second = isinstance(self, Tensor), isinstance(other, Tensor)
+        if not first and not second:
+            raise TypeError(
+                f"special_{name}() received an invalid combination of arguments - got "
+                f"({type(self).__name__}, {type(other).__name__}), but expected one of:\n"
+                " * (Tensor input, Tensor other, *, Tensor out = None)\n"
+                " * (Number self, Tensor other, *, Tensor out = None)\n"
+                " * (Tensor input, Number other, *, Tensor out = None)"
+            )
+        suffix = "" if first and second else "_with_number" if first else "_of_number"
+        result = apply(REGISTRY[f"special_{name}{suffix}"], (self, other))
+        return result if out is None else write_out(out, result)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+xlog1py = _with_numbers("xlog1py", "``self * log(1 + other)``, 0 where `self` is 0.")
+zeta = _with_numbers(
+    "zeta", "Hurwitz's zeta function: the sum of ``(other + k) ** -self`` over k = 0, 1, ..."
+)

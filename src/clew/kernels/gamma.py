@@ -89,7 +89,11 @@ def polygamma(n: int, x: NDArray) -> NDArray:
 @in_double
 def _polygamma(x: NDArray, n: int) -> NDArray:
     reflected = x < 0.5 if n == 1 else np.zeros(x.shape, bool)
-    right = (-1) ** (n + 1) * _factorial(n) * _zeta(n + 1, np.where(reflected, 1 - x, x))
+    right = (
+        (-1) ** (n + 1)
+        * _factorial(n)
+        * _zeta(np.full_like(x, n + 1), np.where(reflected, 1 - x, x))
+    )
     left = (pi / np.sin(pi * (x - np.round(x)))) ** 2 - right
     return np.where(reflected, left, right)
 
@@ -98,20 +102,32 @@ def _factorial(n: int) -> float:
     return float(factorial(n)) if n <= 170 else inf
 
 
-def _zeta(s: int, x: NDArray) -> NDArray:
-    """Hurwitz's zeta function, the sum of (x + k)**-s over all k, by Euler and Maclaurin."""
-    far, q, total = _FAR + s, x.copy(), np.zeros_like(x)
-    for _ in range(_MOST_STEPS + far):
-        small = q < far
+def zeta(s: NDArray, q: NDArray) -> NDArray:
+    """Hurwitz's zeta function, the sum of (q + k)**-s over all k; arrays of one type, broadcast.
+
+    As PyTorch has it: infinite for s = 1 and at q = 0, -1, ...; nan for s below 1, and left of
+    zero for other than integer s; nan beyond some 10,000 to the left of zero.
+    """
+    shape, kind = np.broadcast_shapes(s.shape, q.shape), s.dtype
+    s, q = (np.broadcast_to(a, shape).astype(np.float64) for a in (s, q))
+    found = _zeta(s, q)
+    found = np.where((q <= 0) & (s != np.floor(s)), np.nan, found)
+    found = np.where((q <= 0) & (q == np.floor(q)), np.inf, found)
+    return np.where(s == 1, np.inf, np.where(s < 1, np.nan, found)).astype(kind)
+
+
+def _zeta(s: NDArray, q: NDArray) -> NDArray:
+    """The sum of (q + k)**-s, by Euler and Maclaurin, where s is above 1."""
+    total = np.zeros_like(q)
+    for k in range(_MOST_STEPS):
+        small = (q < _FAR) | (k < _FAR)
         if not small.any():
             break
-        total += np.where(small, q ** float(-s), 0)
-        q += small
-    total += q ** float(1 - s) / (s - 1) + 0.5 * q ** float(-s)
-    rising = 1.0
-    coefficients = []
+        total += np.where(small, q**-s, 0)
+        q = q + small
+    total += q ** (1 - s) / (s - 1) + 0.5 * q**-s
+    rising, inverse = s * q ** (-s - 1), 1 / (q * q)
     for k, b in enumerate(_BERNOULLI, start=1):
-        rising *= s if k == 1 else (s + 2 * k - 3) * (s + 2 * k - 2)
-        coefficients.append(b * rising / factorial(2 * k))
-    total += polynomial(tuple(coefficients), 1 / (q * q)) * q ** float(-s - 1)
-    return np.where(q < far, np.nan, total)
+        total += b / factorial(2 * k) * rising
+        rising = rising * ((s + 2 * k - 1) * (s + 2 * k) * inverse)
+    return np.where(q < _FAR, np.nan, total)

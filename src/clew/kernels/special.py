@@ -6,7 +6,7 @@ is at most two units in the last place of a double for erf and erfinv, five for 
 
 from collections.abc import Callable
 from functools import wraps
-from math import pi, sqrt
+from math import log, pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,17 +41,20 @@ _VANISHED = 28.0
 def in_double(formula: Callable[..., NDArray]) -> Callable[..., NDArray]:
     """Decorate a function of one vector of doubles: takes floating arrays of any shape and dtype.
 
-    The result is rounded once, to the dtype of the argument. Further arguments are passed on.
+    The result is rounded once, to the dtype of the argument, and lies in memory in the order of
+    the argument. Further arguments are passed on.
     """
 
     @wraps(formula)
     def whole(x: NDArray, *rest: float) -> NDArray:
-        flat = x.reshape(-1)
-        out = np.empty(flat.shape, x.dtype)
+        if not x.flags.c_contiguous:
+            x = x.copy(order="K")  # without gaps
+        out = np.empty_like(x)
+        flat, flat_out = x.ravel("K"), out.ravel("K")
         for start in range(0, flat.size, BLOCK):
             part = slice(start, start + BLOCK)
-            out[part] = formula(flat[part].astype(np.float64), *rest)
-        return out.reshape(x.shape)
+            flat_out[part] = formula(flat[part].astype(np.float64), *rest)
+        return out
 
     return whole
 
@@ -78,18 +81,28 @@ def erfc(x: NDArray) -> NDArray:
     return np.where(np.abs(x) < _EDGE, 1 - _erf_within_edge(x), np.where(x > 0, tail, 2 - tail))
 
 
+def _near_erfinv(log: NDArray) -> NDArray:
+    """erfinv(y) to two digits or more, from the logarithm of 1 - y**2: Winitzki's closed form.
+
+    S. Winitzki, "A handy approximation for the error function and its inverse", 2008.
+    """
+    b, c = 2 / (pi * 0.147) + log / 2, -log / 0.147
+    return np.sqrt(c / (np.hypot(b, np.sqrt(c)) + b))
+
+
 @in_double
 def erfinv(y: NDArray) -> NDArray:
-    """The `x` for which erf(x) is `y`: infinite at -1 and 1, NaN beyond.
+    """The `x` for which erf(x) is `y`: infinite at -1 and 1, NaN beyond."""
+    return _erfinv(y)
 
-    Winitzki's closed form is a start good to two digits or more (S. Winitzki, "A handy
-    approximation for the error function and its inverse", 2008). Each of Halley's steps triples
-    the digits; where erf nears 1 they are taken on erfc.
+
+def _erfinv(y: NDArray) -> NDArray:
+    """`_near_erfinv` and Halley's steps, each of which triples the digits.
+
+    Where erf nears 1 they are taken on erfc.
     """
     size = np.abs(y)
-    log = np.log1p(-size) + np.log1p(size)
-    b, c = 2 / (pi * 0.147) + log / 2, -log / 0.147
-    x = np.sqrt(c / (np.hypot(b, np.sqrt(c)) + b))
+    x = _near_erfinv(np.log1p(-size) + np.log1p(size))
     for _ in range(3):
         excess = np.where(size < 0.75, _erf(x) - size, (1 - size) - _erfc_beyond_edge(x))
         step = excess * np.exp(x * x) * (sqrt(pi) / 2)
@@ -104,8 +117,29 @@ def erfcx(x: NDArray) -> NDArray:
 
 
 @in_double
+def ndtri(p: NDArray) -> NDArray:
+    """The number below which a standard normal variable is with probability `p`.
+
+    In the tails by Newton's steps on the logarithm of the probability, which does not vanish.
+    """
+    tail = np.minimum(p, 1 - p)
+    goal = np.log(tail)
+    x = -sqrt(2) * _near_erfinv(goal + np.log1p(-tail) + log(4))
+    for _ in range(4):
+        reached = _log_ndtr(x)
+        x -= (reached - goal) * sqrt(2 * pi) * np.exp(reached + x * x / 2)
+    middle = sqrt(2) * _erfinv(2 * p - 1)
+    found = np.where(tail > 0.1, middle, np.where(p < 0.5, x, -x))
+    return np.where(p == 0, -np.inf, np.where(p == 1, np.inf, found))
+
+
+@in_double
 def log_ndtr(x: NDArray) -> NDArray:
     """The logarithm of the probability that a standard normal variable is below `x`."""
+    return _log_ndtr(x)
+
+
+def _log_ndtr(x: NDArray) -> NDArray:
     t = x / sqrt(2)
     far = np.log(_erfcx(-np.minimum(t, 0)) / 2) - t * t
     near = np.maximum(t, -1)

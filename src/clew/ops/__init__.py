@@ -5,6 +5,7 @@ Importing this package fills the registry.
 
 from clew.ops import activation as activation
 from clew.ops import attention as attention
+from clew.ops import bessel as bessel
 from clew.ops import bilinear as bilinear
 from clew.ops import choose as choose
 from clew.ops import compare as compare
@@ -18,6 +19,7 @@ from clew.ops import elu as elu
 from clew.ops import embed as embed
 from clew.ops import embedding as embedding
 from clew.ops import embedding_bag as embedding_bag
+from clew.ops import fft as fft
 from clew.ops import fractional_pool as fractional_pool
 from clew.ops import gamma as gamma
 from clew.ops import grid_sample as grid_sample

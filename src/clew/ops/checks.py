@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from clew.dtypes import scalar_name
 
 
@@ -16,6 +18,22 @@ def floating_only(x: Any, kernel: str) -> None:
     """
     if x.dtype.kind not in "fV":
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(x.dtype)}'")
+
+
+def single_or_double_only(x: Any, kernel: str) -> None:
+    """Refuse all but float32 and float64.
+
+    Raises:
+        NotImplementedError: `x` has another type; `kernel` is named as PyTorch names its own.
+    """
+    if x.dtype.kind != "f" or x.dtype.itemsize < 4:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(x.dtype)}'")
+
+
+def as_arrays(x: Any, y: Any) -> tuple[Any, Any]:
+    """Two operands, one of which may be a number, as arrays of the type of the other."""
+    kind = x.dtype if isinstance(x, np.ndarray) else y.dtype
+    return np.asarray(x, kind), np.asarray(y, kind)
 
 
 def real_only(x: Any, kernel: str) -> None:

@@ -11,7 +11,7 @@ from clew.kernels import gamma, incomplete_gamma, special
 from clew.kernels.erf import erf as erf_kernel
 from clew.kernels.pointwise import pointwise
 from clew.op import op
-from clew.ops.checks import floating_only
+from clew.ops.checks import as_arrays, floating_only, single_or_double_only
 
 _SLOPE = 2 / sqrt(pi)
 """The derivative of erf at 0."""
@@ -49,7 +49,7 @@ _function("erfinv", special.erfinv, "erfinv_vml_cpu", _of_erfinv, domain="unit")
 _function(
     "special_erfcx", special.erfcx, "erfcx_cpu",
     lambda F, grad, self, result: grad * (2 * self * result - _SLOPE), domain="real",
-    inplace=False, publish=(),
+    inplace=False, publish=("special",),
 )  # fmt: skip
 
 
@@ -60,8 +60,21 @@ def _of_log_ndtr(F: Any, grad: Any, self: Any, result: Any) -> Any:
 
 _function(
     "special_log_ndtr", special.log_ndtr, "log_ndtr_cpu", _of_log_ndtr, domain="real",
-    inplace=False, publish=(),
+    inplace=False, publish=("special",),
 )  # fmt: skip
+
+
+@op("special_ndtri(self)", promote="floating", publish=("special",))
+def special_ndtri(x: Any) -> Any:
+    """The number below which a standard normal variable is with probability `self`."""
+    single_or_double_only(x, "ndtri_cpu")
+    return special.ndtri(x)
+
+
+@special_ndtri.grad("self")
+def _(F: Any, grad: Any, result: Any) -> Any:
+    return grad * (sqrt(2 * pi) * F.exp(0.5 * F.square(result)))
+
 
 # -- gamma functions
 
@@ -89,6 +102,29 @@ def polygamma(x: Any, *, n: int) -> Any:
 @polygamma.grad("self")
 def _(F: Any, grad: Any, self: Any, *, n: int) -> Any:
     return grad * F.polygamma(self, n + 1)
+
+
+def _zeta(s: Any, q: Any) -> Any:
+    """Hurwitz's zeta function: the sum of ``(other + k) ** -self`` over k = 0, 1, ..."""
+    s, q = as_arrays(s, q)
+    single_or_double_only(s, "zeta_cpu")
+    return gamma.zeta(s, q)
+
+
+def _zeta_of_self(F: Any, grad: Any) -> Any:
+    raise NotImplementedError("the derivative for 'zeta' is not implemented.")
+
+
+def _zeta_of_other(F: Any, grad: Any, self: Any, other: Any) -> Any:
+    return grad * -self * F.special_zeta(self + 1, other)
+
+
+_ZETA: dict[str, Any] = {"promote": "floating", "publish": ()}
+op("special_zeta(self, other)", _zeta, self=_zeta_of_self, other=_zeta_of_other, **_ZETA)
+op("special_zeta_of_number(self, other)", _zeta, other=_zeta_of_other,
+   node="SpecialZetaBackward1", **_ZETA)  # fmt: skip
+op("special_zeta_with_number(self, other)", _zeta, self=_zeta_of_self,
+   node="SpecialZetaBackward2", **_ZETA)  # fmt: skip
 
 
 @op("mvlgamma(self; p)", promote="floating", domain="above_one")
@@ -165,7 +201,7 @@ def _(F: Any, grad: Any, self: Any, *, eps: float | None) -> Any:
     return F.where(inside, grad / (self * (1 - self)), outside)
 
 
-@op("special_entr(self)", promote="floating", publish=(), domain="positive")
+@op("special_entr(self)", promote="floating", publish=("special",), domain="positive")
 def special_entr(x: Any) -> Any:
     """``-self * log(self)``; 0 at 0, and minus infinity for negative numbers."""
     floating_only(x, "entr_cpu")
@@ -180,11 +216,10 @@ def _(F: Any, grad: Any, self: Any) -> Any:
 
 def _xlog1py(x: Any, y: Any) -> Any:
     """``self * log(1 + other)``, 0 where `self` is 0 (and `other` is not nan)."""
-    kind = x.dtype if isinstance(x, np.ndarray) else y.dtype
-    x, y = np.asarray(x, kind), np.asarray(y, kind)
+    x, y = as_arrays(x, y)
     floating_only(x, "xlog1py_cpu")
     nothing = np.logical_and(np.equal(x, 0), np.logical_not(np.isnan(y)))
-    return np.where(nothing, kind.type(0), np.multiply(x, np.log1p(y)))
+    return np.where(nothing, x.dtype.type(0), np.multiply(x, np.log1p(y)))
 
 
 def _xlog1py_of_self(F: Any, grad: Any, self: Any, other: Any) -> Any:

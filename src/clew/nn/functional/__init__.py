@@ -34,6 +34,9 @@ from clew.functions.distance import (
 from clew.functions.linalg import (
     linear,
 )
+from clew.functions.pad import (
+    pad,
+)
 from clew.functions.pool import (
     adaptive_avg_pool1d,
     avg_pool1d,
@@ -137,9 +140,6 @@ from clew.nn.functional.norm import (
     layer_norm,
     local_response_norm,
     rms_norm,
-)
-from clew.nn.functional.pad import (
-    pad,
 )
 from clew.nn.functional.pool import (
     adaptive_avg_pool2d,

@@ -7,7 +7,7 @@ from math import prod
 
 from clew.functions import norm as published
 from clew.functions.calls import Tensor, require_tensors
-from clew.nn.functional.pad import pad
+from clew.functions.pad import pad
 from clew.nn.functional.pool import avg_pool2d, avg_pool3d
 
 

@@ -1,0 +1,24 @@
+"""``clew.fft``: discrete Fourier transforms, PyTorch's ``torch.fft``."""
+
+from clew.functions.fft import fft as fft
+from clew.functions.fft import fft2 as fft2
+from clew.functions.fft import fftfreq as fftfreq
+from clew.functions.fft import fftn as fftn
+from clew.functions.fft import fftshift as fftshift
+from clew.functions.fft import hfft as hfft
+from clew.functions.fft import hfft2 as hfft2
+from clew.functions.fft import hfftn as hfftn
+from clew.functions.fft import ifft as ifft
+from clew.functions.fft import ifft2 as ifft2
+from clew.functions.fft import ifftn as ifftn
+from clew.functions.fft import ifftshift as ifftshift
+from clew.functions.fft import ihfft as ihfft
+from clew.functions.fft import ihfft2 as ihfft2
+from clew.functions.fft import ihfftn as ihfftn
+from clew.functions.fft import irfft as irfft
+from clew.functions.fft import irfft2 as irfft2
+from clew.functions.fft import irfftn as irfftn
+from clew.functions.fft import rfft as rfft
+from clew.functions.fft import rfft2 as rfft2
+from clew.functions.fft import rfftfreq as rfftfreq
+from clew.functions.fft import rfftn as rfftn
