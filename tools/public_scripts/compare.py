@@ -91,6 +91,9 @@ def run(script: dict[str, Any], engine: str, checkouts: Path, limit: float) -> R
         paths = [str(HERE / "standins"), str(copy), os.environ.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         environment["PUBLIC_SCRIPTS_IMAGES"] = str(script.get("images", 1024))
+        if "env" in script:
+            name, _, value = script["env"].partition("=")
+            environment[name] = value
         if "before" in script:
             subprocess.run([sys.executable, script["before"]], cwd=folder, check=True)
         if engine == "older":

@@ -6,6 +6,7 @@ other clients.
 
 from clew.distributions import constraints as constraints
 from clew.distributions import kl_cross as _kl_cross  # fills the table of divergences
+from clew.distributions import kl_low_rank as _kl_low_rank
 from clew.distributions import kl_same as _kl_same
 from clew.distributions import transforms as transforms
 from clew.distributions.bernoulli import Bernoulli
@@ -32,8 +33,10 @@ from clew.distributions.inverse_gamma import InverseGamma
 from clew.distributions.kl import kl_divergence, register_kl
 from clew.distributions.kumaraswamy import Kumaraswamy
 from clew.distributions.laplace import Laplace
+from clew.distributions.lkj_cholesky import LKJCholesky
 from clew.distributions.log_normal import LogNormal
 from clew.distributions.logistic_normal import LogisticNormal
+from clew.distributions.low_rank_multivariate_normal import LowRankMultivariateNormal
 from clew.distributions.mixture_same_family import MixtureSameFamily
 from clew.distributions.multinomial import Multinomial
 from clew.distributions.multivariate_normal import MultivariateNormal
@@ -51,4 +54,6 @@ from clew.distributions.studentT import StudentT
 from clew.distributions.transformed_distribution import TransformedDistribution
 from clew.distributions.transforms import *  # noqa: F403
 from clew.distributions.uniform import Uniform
+from clew.distributions.von_mises import VonMises
 from clew.distributions.weibull import Weibull
+from clew.distributions.wishart import Wishart

@@ -353,6 +353,11 @@ def cholesky_solve(b: Any, factor: Any, *, upper: bool) -> Any:
             raise RuntimeError(
                 f"{name} should have at least 2 dimensions, but has {x.ndim} dimensions instead"
             )
+    if b.dtype != factor.dtype:
+        raise RuntimeError(
+            "Expected b and A to have the same dtype, but found b of type "
+            f"{scalar_name(b.dtype)} and A of type {scalar_name(factor.dtype)} instead."
+        )
     refuse_halves_and_integers(b, "cholesky_solve_cpu")
     broadcast_shape(factor.shape[:-2], b.shape[:-2])
     part = triangle(factor, upper, False)
