@@ -39,6 +39,9 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
     Returns:
         A Tensor, or a tuple of them for an op of several outputs.
     """
+    if observers:
+        for observer in observers:
+            observer.before_op(op, tuple(inputs), attrs)
     arrays: list[Any] = []
     mask, bit, cut = 0, 1, None
     for x in inputs:

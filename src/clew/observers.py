@@ -12,6 +12,9 @@ from typing import Any
 class Observer:
     """What dispatch and the engine report; override what you want to hear of."""
 
+    def before_op(self, op: Any, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> None:
+        """An op is about to run; if it raises, `on_op` does not follow."""
+
     def on_op(
         self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], node: Any,
         attrs: dict[str, Any],
@@ -43,6 +46,9 @@ class Observer:
 
         Under ``create_graph`` gradients are tensors, which ops made.
         """
+
+    def before_node(self, node: Any) -> None:
+        """The engine is about to run `node`; if that raises, `on_node` does not follow."""
 
     def on_node(self, node: Any) -> None:
         """The engine ran `node`."""

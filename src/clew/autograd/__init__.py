@@ -301,10 +301,16 @@ def _warn_reference_cycle() -> None:
     )
 
 
+_LAZY = {"kineto_available": "profiler", "_profiler_enabled": "profiler"}
+"""Names that a submodule has; it is imported when one is first used."""
+
+
 def __getattr__(name: str) -> Any:
     """Import the parts that few programs need when they are first used."""
     import importlib
 
+    if name in _LAZY:
+        return getattr(importlib.import_module(f"clew.autograd.{_LAZY[name]}"), name)
     try:
         return importlib.import_module(f"clew.autograd.{name}")
     except ModuleNotFoundError as error:

@@ -244,6 +244,9 @@ def _run_node(
 ) -> list[Node]:
     """Hooks, rules and release of one node; the nodes that have all their gradients now."""
     algebra, wanted = task.algebra, task.wanted
+    if observers:
+        for observer in observers:
+            observer.before_node(node)
     try:
         if node.__class__ is AccumulateGrad:
             _accumulate(node, grads, task)

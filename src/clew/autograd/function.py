@@ -283,6 +283,8 @@ class Function(metaclass=_FunctionMeta):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run the forward, and record the call if an argument requires grad."""
+        for observer in observers:
+            observer.before_op(cls, args, kwargs)
         ctx: FunctionNode = cls._backward_cls()
         tensors = [a for a in args if isinstance(a, Tensor)]
         records = state.grad_enabled and any(t.requires_grad for t in tensors)

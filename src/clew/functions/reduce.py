@@ -26,14 +26,16 @@ def _sum_like(name: str) -> Any:
     whole, over_dims = REGISTRY[f"{name}_all"], REGISTRY[name]
 
     def function(
-        self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **names: Any
+        self: Tensor, dim: Any = ..., keepdim: bool = False, *, dtype: Any = None, **names: Any
     ) -> Any:
+        # PyTorch has another node for all elements (dim not given) than for dim=None.
         dim = names.pop("axis", dim)
         keepdim = names.pop("keepdims", keepdim)
         if names:
             raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(names))}'")
-        if dim is None and not keepdim:
+        if dim is ... and not keepdim:
             return apply(whole, (self,), {"dtype": dtype})
+        dim = None if dim is ... else dim
         return apply(over_dims, (self,), {"dim": dim, "keepdim": keepdim, "dtype": dtype})
 
     function.__name__ = function.__qualname__ = name
