@@ -144,7 +144,7 @@ def test_without_graphviz_the_error_says_what_to_install(monkeypatch):
 
 
 def test_an_unknown_ending_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"use \.svg, \.pdf, \.png or \.dot"):
+    with pytest.raises(ValueError, match=r"use \.html, \.svg, \.pdf, \.png"):
         clew.graph(small_graph()[3]).save(tmp_path / "g.gif")
 
 

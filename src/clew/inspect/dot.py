@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from clew.inspect.fold import Group, fold
 from clew.inspect.model import Graph, GraphNode, Saved
-from clew.inspect.render import FORMATS, render_bytes
+from clew.inspect.render import render_bytes
 from clew.inspect.text import bytes_text, site_text
 
 _LEAF, _OP, _ROOT, _SAVED, _BASE = "lightblue", "lightgrey", "darkolivegreen1", "orange", "white"
@@ -19,6 +20,9 @@ def make_dot(
     show_attrs: bool = False,
     show_saved: bool = False,
     max_attr_chars: int = 50,
+    *,
+    clusters: bool = True,
+    roll: bool = True,
 ) -> Dot:
     """A picture of the graph that led to a tensor; torchviz's call.
 
@@ -31,6 +35,9 @@ def make_dot(
         show_attrs: list each operation's attributes and what it keeps.
         show_saved: draw saved tensors as boxes of their own.
         max_attr_chars: cut longer attributes.
+        clusters: draw a frame around what each module's forward recorded, where that is known
+            (`clew.inspect.record`).
+        roll: draw blocks that repeat once, with ×N on their frame.
 
     Returns:
         A `Dot` with `source`, `render(filename, format=...)` and a picture in notebooks.
@@ -39,7 +46,7 @@ def make_dot(
 
     return dot_of(
         graph(var, params=params), show_attrs=show_attrs, show_saved=show_saved,
-        max_attr_chars=max_attr_chars,
+        max_attr_chars=max_attr_chars, clusters=clusters, roll=roll,
     )  # fmt: skip
 
 
@@ -99,52 +106,133 @@ class Dot:
         path.write_text(self.source, encoding="utf-8")
         return os.fspath(path)
 
-    def write(self, path: Any) -> None:
-        """Write a picture or the DOT text, whichever the ending of `path` says.
-
-        Raises:
-            ValueError: another ending than svg, pdf, png, dot, gv.
-        """
-        kind = Path(path).suffix.removeprefix(".").lower()
-        if kind in ("dot", "gv"):
-            Path(path).write_text(self.source, encoding="utf-8")
-        elif kind in FORMATS:
-            Path(path).write_bytes(self.pipe(kind))
-        else:
-            raise ValueError(
-                f"the ending of {os.fspath(path)!r} says no format: use .svg, .pdf, .png or .dot"
-            )
-
     def _repr_svg_(self) -> str:
         return self.pipe("svg").decode()
 
 
 def dot_of(
-    graph: Graph, *, show_attrs: bool = False, show_saved: bool = False, max_attr_chars: int = 50
+    graph: Graph,
+    *,
+    show_attrs: bool = False,
+    show_saved: bool = False,
+    max_attr_chars: int = 50,
+    clusters: bool = True,
+    roll: bool = True,
 ) -> Dot:
-    """The DOT text of a graph's plain data."""
+    """The DOT text of a graph's plain data; the arguments are those of `make_dot`."""
     lines = [
         "digraph {",
         f"  graph [label={_quoted(_caption(graph))} labelloc=t fontname=Helvetica fontsize=11]",
         "  node [shape=box style=filled fontname=Helvetica fontsize=10 height=0.2]",
         "  edge [color=grey40]",
     ]
-    if graph.nodes:
-        lines.append(f"  root [label={_quoted(graph.title)} fillcolor={_ROOT}]")
-        lines.append("  n0 -> root")
-    else:
-        lines.append(f"  root [label={_quoted(graph.title + ': no graph')} fillcolor={_ROOT}]")
+    shown = _Shown(graph, clusters, roll)
+    lines += _roots(graph, shown)
     drawn: dict[int, int] = {}
-    for node in graph.nodes:
+    for item, depth in shown.items:
+        indent = "  " * (depth + 1)
+        if isinstance(item, str):
+            lines.append(indent + item)
+            continue
+        node = graph.nodes[item]
         label = _label(node, show_attrs, max_attr_chars)
         color = _LEAF if node.leaf else _OP
-        lines.append(f"  n{node.id} [label={_quoted(label)} fillcolor={color}]")
-        if show_saved:
-            lines += _saved_boxes(node, drawn)
-    for source, target in graph.edges:
-        # Drawn in the direction of the computation, as torchviz draws it.
-        lines.append(f"  n{target} -> n{source}")
+        lines.append(f"{indent}n{node.id} [label={_quoted(label)} fillcolor={color}]")
+    if show_saved:
+        for node in graph.nodes:
+            if shown.stands_for[node.id] == node.id:
+                lines += _saved_boxes(node, drawn)
+    # Drawn in the direction of the computation, as torchviz draws it.
+    lines += [f"  n{target} -> n{source}" for source, target in shown.edges()]
     return Dot("\n".join([*lines, "}"]) + "\n")
+
+
+class _Shown:
+    """Which nodes are drawn, in which clusters.
+
+    Attributes:
+        items: (node id or a line that opens or closes a cluster, depth), in the order of the text.
+        stands_for: for each node the node that is drawn for it: of blocks that repeat, the one at
+            its place in the first block.
+    """
+
+    def __init__(self, graph: Graph, clusters: bool, roll: bool) -> None:
+        self.graph = graph
+        self.items: list[tuple[Any, int]] = []
+        self.stands_for = list(range(len(graph)))
+        self._blocks: dict[int, dict[int, int]] = {}  # by node: its block in each repetition
+        if not clusters and not roll:
+            self.items = [(node.id, 0) for node in graph.nodes]
+            return
+        stack: list[tuple[Any, int]] = [(fold(graph, ranges=False), 0)]
+        while stack:
+            item, depth = stack.pop()
+            if not isinstance(item, Group):
+                self.items.append((item, depth))
+                continue
+            children = item.children
+            if roll and item.repeat > 1:
+                self._stand_in(item)
+                children = children[:1]
+            if item.kind != "graph" and clusters and item.kind != "leaves":
+                self.items.append((f"subgraph cluster_{item.id} {{", depth))
+                self.items.append((_cluster_style(item, roll), depth + 1))
+                stack.append(("}", depth))
+                depth += 1
+            stack += [(child, depth) for child in reversed(children)]
+
+    def _stand_in(self, repetition: Group) -> None:
+        blocks = [list(b.members()) if isinstance(b, Group) else [b] for b in repetition.children]
+        for number, block in enumerate(blocks):
+            for mine, first in zip(block, blocks[0]):
+                self._blocks.setdefault(mine, {})[repetition.id] = number
+                if number:
+                    self.stands_for[mine] = self.stands_for[first]
+
+    def edges(self) -> list[tuple[int, int]]:
+        """(node, node that its gradient goes to): those of the drawn nodes, one for each input,
+        then those that nodes which are not drawn have to others, once each."""
+        found: list[tuple[int, int]] = []
+        known: set[tuple[int, int]] = set()
+        for own in (True, False):
+            for source, target in self.graph.edges:
+                edge = (self.stands_for[source], self.stands_for[target])
+                if (edge == (source, target)) is not own or self._joins_blocks(source, target):
+                    continue
+                if own or (edge not in known and edge[0] != edge[1]):
+                    found.append(edge)
+                    known.add(edge)
+        return found
+
+    def _joins_blocks(self, source: int, target: int) -> bool:
+        """Whether an edge leads from one block of a repetition to another, which is not drawn."""
+        mine, other = self._blocks.get(source, {}), self._blocks.get(target, {})
+        return any(other.get(repetition, number) != number for repetition, number in mine.items())
+
+
+def _cluster_style(group: Group, roll: bool) -> str:
+    title = f"{group.title}  {group.type}".rstrip()
+    if group.repeat > 1 and roll:
+        title += f"  ×{group.repeat}"
+    dashed = "dashed" if group.kind == "repeat" else "rounded"
+    return (
+        f"label={_quoted(title)} labeljust=l fontsize=10 color=grey60 "
+        f'style="{dashed}" bgcolor="#00000008"'
+    )
+
+
+def _roots(graph: Graph, shown: _Shown) -> list[str]:
+    """A green box for each tensor that the graph leads to."""
+    if not graph.roots:
+        return [f"  root [label={_quoted(graph.title + ': no graph')} fillcolor={_ROOT}]"]
+    lines = []
+    for number, (node, _) in enumerate(graph.roots):
+        name = "root" if not number else f"root{number}"
+        shape, dtype = graph.nodes[node].outputs[0] if graph.nodes[node].outputs else ((), "")
+        text = graph.title if len(graph.roots) == 1 else f"{dtype} [{', '.join(map(str, shape))}]"
+        lines.append(f"  {name} [label={_quoted(text)} fillcolor={_ROOT}]")
+        lines.append(f"  n{shown.stands_for[node]} -> {name}")
+    return lines
 
 
 def _caption(graph: Graph) -> str:

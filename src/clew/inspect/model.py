@@ -199,23 +199,23 @@ class Graph:
 
         return renderable(self)
 
-    def _repr_svg_(self) -> str | None:
-        """A picture for notebooks, where Graphviz is at hand."""
-        from clew.inspect.dot import dot_of
-        from clew.inspect.render import NoGraphviz, render_bytes
+    def _repr_html_(self) -> str:
+        """The interactive page in a notebook's cell."""
+        from clew.inspect.graph_page import in_notebook
 
-        try:
-            return render_bytes(dot_of(self).source, "svg").decode()
-        except NoGraphviz:
-            return None
+        return in_notebook(self)
 
     def save(self, path: Any) -> None:
-        """Write a picture; the ending says which kind: svg, pdf, png or dot.
+        """Write the graph to a file; the ending says as what.
+
+        ``.html``: an interactive page in one file, for which no program and no network is needed.
+        ``.svg``, ``.pdf``, ``.png``: a picture, by Graphviz or the extra ``clew[see]``.
+        ``.dot``, ``.gv``: its text.  ``.json``: for Google's Model Explorer.
 
         Raises:
-            ValueError: another ending.
-            NoGraphviz: neither the ``dot`` program nor pygraphviz is installed (not for ``dot``).
+            ValueError: another ending, or a graph too large for a picture.
+            NoGraphviz: neither the ``dot`` program nor pygraphviz is installed (for pictures).
         """
-        from clew.inspect.dot import dot_of
+        from clew.inspect.save import save
 
-        dot_of(self).write(path)
+        save(self, path)

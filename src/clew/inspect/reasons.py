@@ -1,4 +1,6 @@
-"""Why a node keeps a tensor: the gradients whose rules name it.
+"""Why a node keeps a tensor, and what would free it.
+
+Why: the gradients whose rules name it.
 
 The rules are those of clew's declarations (Note [Save contract] in ``op.py``), which are PyTorch's,
 so the answer holds for the nodes of both.
@@ -9,6 +11,7 @@ from __future__ import annotations
 import functools
 
 from clew.autograd.node import saved_name
+from clew.inspect.model import GraphNode, Saved
 from clew.op import REGISTRY, Op
 from clew.plan import plan_for
 
@@ -55,3 +58,38 @@ def _ops() -> dict[str, list[Op]]:
         if op.rules:
             found.setdefault(op.node_name.rpartition("::")[2], []).append(op)
     return found
+
+
+def fate(node: GraphNode) -> str:
+    """What has freed, or would free, what a node keeps: one sentence."""
+    if node.leaf:
+        return "A leaf keeps nothing for backward; its tensor lives as long as your program has it."
+    if node.freed:
+        where = f" at {node.freed_at.file}:{node.freed_at.line}" if node.freed_at else ""
+        return f"A backward pass{where} has freed it: a second pass through it raises."
+    if not node.saved:
+        return "It keeps nothing, so that any number of backward passes may go through it."
+    return (
+        "Freed when a backward pass without retain_graph=True goes through it, or when the last "
+        "tensor whose graph this is has gone (del, a new value for its name, leaving a function)."
+    )
+
+
+def hold(saved: Saved) -> str:
+    """What is special about a saved tensor's life; "" if nothing is."""
+    if saved.changed:
+        by = f" by {saved.writer}" if saved.writer else ""
+        return (
+            f"It was written to in place{by} after it was saved: backward raises here. Write to a "
+            "clone(), or after backward."
+        )
+    if saved.role == "parameter":
+        return "A parameter, which lives anyway: the graph only refers to it."
+    if saved.storage_nbytes > saved.nbytes:
+        return (
+            "A part of a larger memory, all of which it keeps alive; a clone() of the part would "
+            "not."
+        )
+    if saved.role == "packed":
+        return "A saved-tensor hook has packed it."
+    return ""

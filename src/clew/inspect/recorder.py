@@ -31,7 +31,7 @@ class record:
     ...     loss = model(torch.ones(2, 3)).sum()
     >>> graph = clew.graph(loss)
     >>> [(n.name, graph.module_of(n)) for n in graph if not n.leaf]
-    [('SumBackward0', ''), ('AddmmBackward0', 'Linear'), ('TBackward0', 'Linear')]
+    [('SumBackward0', ''), ('AddmmBackward0', 'model'), ('TBackward0', 'model')]
     """
 
     def __init__(self) -> None:

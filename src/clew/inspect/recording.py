@@ -9,6 +9,8 @@ Note [Marks]
 
 from __future__ import annotations
 
+import os
+import sys
 import weakref
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -137,9 +139,9 @@ class Recording:
     def _root_name(self, module: Any) -> str:
         name = self._root_names.get(module)
         if name is None:
-            kind = type(module).__name__
-            others = sum(n.partition("#")[0] == kind for n in self._root_names.values())
-            name = f"{kind}#{others + 1}" if others else kind
+            name = variable_of(module) or type(module).__name__
+            others = sum(n.partition("#")[0] == name for n in self._root_names.values())
+            name = f"{name}#{others + 1}" if others else name
             self._root_names[module] = name
         return name
 
@@ -149,6 +151,29 @@ class Recording:
         if paths is None or id(module) not in paths:
             paths = self._paths[parent] = {id(m): name for name, m in parent.named_modules()}
         return paths.get(id(module)) or type(module).__name__
+
+
+def variable_of(value: Any) -> str | None:
+    """The name by which the innermost caller that has one calls `value`: ``net``, ``self.d``."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        names = frame.f_locals
+        if names.get("self") is not value and not frame.f_code.co_filename.startswith(_OWN):
+            for name, held in names.items():
+                if held is value and name != "self":
+                    return name
+            owner = names.get("self")
+            for name, held in getattr(owner, "__dict__", {}).items():
+                if held is value:
+                    return f"self.{name}"
+            for name, held in list(frame.f_globals.items()):
+                if held is value:
+                    return name
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class _Marks:

@@ -14,7 +14,7 @@ class NoGraphviz(RuntimeError):
     def __init__(self) -> None:
         super().__init__(
             "a picture needs Graphviz: install its program (apt-get install graphviz, brew install "
-            "graphviz), or, with pip alone, pip install 'clew[see]'; saving as .dot needs neither"
+            "graphviz), or, with pip alone, pip install 'clew[see]'; saving as .html needs neither"
         )
 
 

@@ -19,6 +19,7 @@ import re
 import sys
 import weakref
 from collections.abc import Iterable, Iterator
+from importlib.machinery import ExtensionFileLoader
 from types import ModuleType
 from typing import Any
 
@@ -32,9 +33,10 @@ _FRAME = re.compile(r'  File "(.*)", line (\d+), in (.*)\n(?:    (.*)\n)?')
 
 
 def loaded() -> ModuleType | None:
-    """Real PyTorch, if the program has imported it."""
-    torch = sys.modules.get("torch")
-    return torch if torch is not None and hasattr(torch, "_C") else None
+    """Real PyTorch, if the program has imported it (`torch` may also mean clew)."""
+    core = sys.modules.get("torch._C")
+    loader = getattr(getattr(core, "__spec__", None), "loader", None)
+    return sys.modules.get("torch") if isinstance(loader, ExtensionFileLoader) else None
 
 
 def owns(value: Any) -> bool:

@@ -50,8 +50,8 @@ def build(
 
 def _json(data: Any) -> str:
     """JSON that cannot end the script element that it stands in."""
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c")
 
 
 def _text(name: str, folder: Any = None) -> str:

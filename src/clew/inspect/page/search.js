@@ -1,0 +1,80 @@
+/* Search over ops, leaf names, modules, and lines of source. */
+"use strict";
+
+class Search {
+  constructor(tree, input, list, {show, choose}) {
+    Object.assign(this, {tree, input, list, show, choose, found: [], at: 0});
+    this.words = tree.data.nodes.map((_, id) => this._words(id));
+    input.addEventListener("input", () => this.run());
+    input.addEventListener("keydown", (event) => this._key(event));
+    input.addEventListener("focus", () => { if (this.found.length) list.hidden = false; });
+    document.addEventListener("pointerdown", (event) => {
+      if (!event.target.closest(".search")) list.hidden = true;
+    });
+  }
+
+  _words(id) {
+    const node = this.tree.node(id), site = this.tree.data.sites[node.site];
+    const groups = this.tree.ancestors(id).filter((g) => g !== this.tree.root)
+      .map((g) => `${this.tree.group(g).title} ${this.tree.group(g).type} ${this.tree.group(g).path}`);
+    const line = site ? `${clew.place(site)} ${site.function} ${site.text}` : "";
+    const module = this.tree.data.texts[node.module] || "";
+    return `${node.name} ${node.label || ""} ${module} ${groups.join(" ")} ${line}`.toLowerCase();
+  }
+
+  run() {
+    const words = this.input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    this.found = [];
+    if (words.length) {
+      this.words.forEach((text, id) => { if (words.every((w) => text.includes(w))) this.found.push(id); });
+    }
+    this.at = 0;
+    this._render(words.length > 0);
+    this.show(words.length ? this.found : null);
+  }
+
+  clear() {
+    this.input.value = "";
+    this.run();
+    this.input.blur();
+  }
+
+  _render(asked) {
+    this.list.replaceChildren();
+    this.list.hidden = !asked;
+    if (!asked) return;
+    if (!this.found.length) this.list.append(clew.el("p", {}, "Nothing has that name, module or line."));
+    this.found.slice(0, 60).forEach((id, place) => this.list.append(this._row(id, place)));
+    if (this.found.length > 60) this.list.append(clew.el("p", {}, `and ${this.found.length - 60} more`));
+  }
+
+  _row(id, place) {
+    const node = this.tree.node(id), site = this.tree.data.sites[node.site];
+    const where = [this.tree.data.texts[node.module], site && clew.place(site)];
+    return clew.el("button", {
+      role: "option", "aria-selected": String(place === this.at), onclick: () => this._choose(place),
+    },
+    clew.el("i", {style: `background: var(--kind-${kindOf(node)})`}),
+    clew.el("span", {}, this.tree.title(id)),
+    clew.el("small", {}, where.filter(Boolean).join("  ·  ")));
+  }
+
+  _choose(place) {
+    this.at = place;
+    this.list.hidden = true;
+    this.choose(this.found[place]);
+  }
+
+  _key(event) {
+    if (event.key === "Escape") { this.clear(); event.preventDefault(); return; }
+    if (!this.found.length) return;
+    const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
+    if (step) {
+      const most = Math.min(this.found.length, 60);
+      this.at = (this.at + step + most) % most;
+      this._render(true);
+      this.list.children[this.at].scrollIntoView({block: "nearest"});
+      event.preventDefault();
+    } else if (event.key === "Enter") this._choose(this.at);
+  }
+}
