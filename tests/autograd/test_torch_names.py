@@ -1,5 +1,7 @@
 """Names of PyTorch's engine that programs reach for: `_grad_fn`, ``torch._C``, old modules."""
 
+from collections import OrderedDict
+
 import pytest
 
 from twins import assert_same
@@ -41,6 +43,21 @@ def test_hooks_of_a_tensor(leaf):
         x.register_hook(lambda grad: grad)
         found = [before, type(x._backward_hooks).__name__, len(x._backward_hooks)]
         return [*found, None if leaf else x.is_leaf]
+
+    assert_same(run)
+
+
+@pytest.mark.parametrize("kind", ["leaf", "result", "plain"])
+def test_hooks_may_be_replaced(kind):
+    def run(e):
+        x = e.ones(2, requires_grad=True)
+        y = {"leaf": x, "result": x * 2, "plain": e.ones(2)}[kind]
+        y._backward_hooks = OrderedDict({0: lambda grad: grad * 3})
+        (x + y).sum().backward()
+        found = [x.grad, list(y._backward_hooks)]
+        y._backward_hooks = None
+        (x + y).sum().backward()
+        return [*found, x.grad]
 
     assert_same(run)
 

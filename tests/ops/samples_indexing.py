@@ -155,6 +155,14 @@ def scatter_add(v: Values) -> Samples:
     yield call("empty", v.real(4, 2), v.integers(4, 0, 2), v.real(0, 2), dim=0)
 
 
+@samples("differentiable_once", "refuse_where")
+def refusals(v: Values) -> Samples:
+    nowhere = np.zeros((2, 3), bool)
+    yield call("usual", v.real(2, 3), nowhere, message="no")
+    yield call("0-d", v.real(), np.array(False), message="no")
+    yield call("empty", v.real(0, 3), nowhere[:0], message="no")
+
+
 @samples("scatter_reduce")
 def scatter_reduce(v: Values) -> Samples:
     for reduce in ("sum", "prod", "mean", "amax", "amin"):
@@ -169,6 +177,10 @@ def scatter_reduce(v: Values) -> Samples:
     source[1:3, 0] = source[2, 1] = 0
     index = np.array([[0, 1], [0, 1], [1, 1], [1, 0]])
     yield call("zeros", v.nonzero(3, 2), index, source, dim=0, reduce="prod")
+    yield call(
+        "zeros at one place", v.nonzero(3, 2), np.zeros_like(index), source, dim=0, reduce="prod",
+        once="torch refuses it too",
+    )  # fmt: skip
     yield call("0-d", v.real(), np.array(0), v.real(), dim=0, reduce="sum")
     yield call("empty", v.real(4, 2), v.integers(4, 0, 2), v.real(0, 2), dim=0, reduce="sum")
 

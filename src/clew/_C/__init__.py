@@ -9,6 +9,9 @@ from typing import Any
 
 from clew._C import _autograd, _functions
 from clew.autograd.engine import current, will_run
+from clew.autograd.modes import is_grad_enabled as is_grad_enabled
+from clew.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
+from clew.autograd.modes import is_multithreading_enabled as _is_multithreading_enabled
 from clew.autograd.node import Node
 
 has_lapack = True
@@ -42,4 +45,11 @@ def _will_engine_execute_node(node: Any) -> bool:
     return will_run(current.task, node)
 
 
-__all__ = ["_autograd", "_functions", "has_lapack"]
+__all__ = [
+    "_autograd",
+    "_functions",
+    "_is_multithreading_enabled",
+    "has_lapack",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+]

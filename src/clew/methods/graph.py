@@ -2,61 +2,60 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
-from clew.autograd.node import FIRST
 from clew.tensor import Tensor
 
 
 class _Guarded:
-    """A property that cannot be deleted, and may be set to None at most."""
+    """A property that cannot be deleted."""
 
-    def __init__(self, get: Any, clear: Any, deletion: str, doc: str) -> None:
-        self.get, self.clear, self.deletion = get, clear, deletion
+    def __init__(self, get: Any, put: Any, deletion: str, doc: str) -> None:
+        self.get, self.put, self.deletion = get, put, deletion
         self.__doc__ = doc
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
 
     def __get__(self, tensor: Any, owner: type) -> Any:
         return self if tensor is None else self.get(tensor)
 
     def __set__(self, tensor: Any, value: Any) -> None:
-        if value is not None:
-            raise RuntimeError(f"{self.name} can be only set to None")
-        self.clear(tensor)
+        self.put(tensor, value)
 
     def __delete__(self, tensor: Any) -> None:
         raise RuntimeError(self.deletion)
 
 
+def _set_grad_fn(tensor: Tensor, value: Any) -> None:
+    if value is not None:
+        raise RuntimeError("_grad_fn can be only set to None")
+    tensor.detach_()
+
+
 def _hooks_of(tensor: Tensor) -> Any:
     """The hooks that `register_hook` has put on a tensor: a dict, or None before the first."""
-    if not tensor._requires_grad:
-        return None
+    if tensor._edge is None:
+        return None if tensor._meta is None else tensor._meta.hooks
     node, output_nr = tensor._gradient_edge()
-    if node.seq == FIRST:
-        return tensor._ensure_meta().hooks
     return None if node.hooks is None else node.hooks.tensor.get(output_nr)
 
 
-def _clear_hooks(tensor: Tensor) -> None:
-    hooks = _hooks_of(tensor)
-    if hooks is not None:
-        hooks.clear()
+def _set_hooks(tensor: Tensor, hooks: Any) -> None:
+    if tensor._edge is None:
+        tensor._ensure_meta().hooks = hooks
+        return
+    node, output_nr = tensor._gradient_edge()
+    node._hooks().tensor[output_nr] = OrderedDict() if hooks is None else hooks
 
 
 def _late_hooks_of(tensor: Tensor) -> Any:
     return None if tensor._meta is None else tensor._meta.post_accumulate
 
 
-def _clear_late_hooks(tensor: Tensor) -> None:
-    if tensor._meta is not None:
-        tensor._meta.post_accumulate = None
+def _set_late_hooks(tensor: Tensor, hooks: Any) -> None:
+    tensor._ensure_meta().post_accumulate = hooks
 
 
 def _install(name: str, guarded: _Guarded) -> None:
-    guarded.__set_name__(Tensor, name)
     setattr(Tensor, name, guarded)
 
 
@@ -64,7 +63,7 @@ _install(
     "_grad_fn",
     _Guarded(
         lambda tensor: tensor.grad_fn,
-        lambda tensor: tensor.detach_(),
+        _set_grad_fn,
         "Deletion of _grad_fn not allowed. Detach tensor instead!",
         "`grad_fn`; to be set to None, which is `detach_`.",
     ),
@@ -73,7 +72,7 @@ _install(
     "_backward_hooks",
     _Guarded(
         _hooks_of,
-        _clear_hooks,
+        _set_hooks,
         "Deletion of _backwards_hooks not allowed!",
         "The hooks on this tensor's gradient, by number; None before the first.",
     ),
@@ -82,7 +81,7 @@ _install(
     "_post_accumulate_grad_hooks",
     _Guarded(
         _late_hooks_of,
-        _clear_late_hooks,
+        _set_late_hooks,
         "Deletion of _post_accumulate_grad_hooks not allowed!",
         "The hooks that run after accumulation into this leaf, by number; None before the first.",
     ),

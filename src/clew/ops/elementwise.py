@@ -12,7 +12,7 @@ import numpy as np
 
 from clew.kernels.half import is_half, narrow, widen
 from clew.op import op
-from clew.ops.rules import conj
+from clew.ops.rules import conj, is_complex
 from clew.promotion import arithmetic, floating
 
 _ARITHMETIC: dict[str, Any] = {"promote": "arithmetic", "inplace": True}
@@ -191,9 +191,11 @@ def _(F: Any, grad: Any, self: Any, exponent: Any, result: Any) -> Any:
 
 @pow.grad("exponent")
 def _(F: Any, grad: Any, self: Any, exponent: Any, result: Any) -> Any:
+    if is_complex(result) and not is_complex(self):
+        self = F.to_dtype(self, dtype=result.dtype)  # a negative number has a complex logarithm
     value = grad * conj(F, result * F.log(self))
     # 0 ** y is constant in y >= 0, and log(0) must not make it nan.
-    return F.where(F.logical_and(self == 0, exponent >= 0), F.zeros_like(value), value)
+    return F.where(F.logical_and(self == 0, _not_negative(F, exponent)), F.zeros_like(value), value)
 
 
 @op("pow_scalar(self; exponent)", node="PowBackward0", publish=(), domain="positive", inplace=True,
@@ -226,7 +228,14 @@ def _(F: Any, grad: Any, exponent: Any, base: Any, result: Any) -> Any:
     value = grad * conj(F, result * F.log(F.full(result, size=(), value=base)))
     if base != 0:
         return value
-    return F.where(exponent >= 0, F.zeros_like(value), value)
+    return F.where(_not_negative(F, exponent), F.zeros_like(value), value)
+
+
+def _not_negative(F: Any, x: Any) -> Any:
+    """Where a number is real and at least zero."""
+    if not is_complex(x):
+        return x >= 0
+    return F.logical_and(F.imag(x) == 0, F.real(x) >= 0)
 
 
 def _power(x: Any, exponent: Any) -> Any:

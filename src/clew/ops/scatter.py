@@ -122,7 +122,48 @@ def _(
     F: Any, grad: Any, self: Any, index: Any, src: Any, result: Any, *,
     dim: int, reduce: str, include_self: bool, need: Any,
 ) -> Any:  # fmt: skip
-    return reduce_grads(F, grad, self, index, src, result, dim, reduce, include_self)
+    of_self, of_src = reduce_grads(F, grad, self, index, src, result, dim, reduce, include_self)
+    if reduce == "prod":
+        of_src = once_for_zeros(F, of_src, src, index, result, dim, "scatter_reduce", "src")
+    return [of_self, of_src]
+
+
+def once_for_zeros(
+    F: Any, of_src: Any, src: Any, index: Any, result: Any, dim: int, name: str, source: str
+) -> Any:
+    """The gradient of a product's factors, which can be differentiated again only where at most
+    one of the factors of a place is zero."""
+    is_zero = F.cast_like(src == 0, of_src)
+    zeros = F.scatter_add(F.zeros_like(result), dim, index, is_zero)
+    text = (
+        f"{name}(): Double backward is unsupported for {source} when >1 zeros in {source} are "
+        "scattered to the same position in self"
+    )
+    return F.differentiable_once(of_src, zeros > 1, message=text)
+
+
+@op("differentiable_once(self, refused; message)", publish=(), jvp="linear", node="Error")
+def differentiable_once(x: Any, refused: Any, *, message: str) -> Any:
+    """`self`, whose gradient raises if `refused` holds anywhere."""
+    return np.array(x)
+
+
+@differentiable_once.grad("self")
+def _(F: Any, grad: Any, refused: Any, *, message: str) -> Any:
+    return F.refuse_where(grad, refused, message=message)
+
+
+@op("refuse_where(self, refused; message)", publish=(), jvp="linear",
+    self=lambda F, grad: grad)  # fmt: skip
+def refuse_where(x: Any, refused: Any, *, message: str) -> Any:
+    """`self`.
+
+    Raises:
+        RuntimeError: `refused` holds somewhere.
+    """
+    if np.any(refused):
+        raise RuntimeError(message)
+    return np.array(x)
 
 
 def reduce_grads(

@@ -12,7 +12,7 @@ from clew.kernels import rows
 from clew.op import op
 from clew.ops.index import INTEGERS
 from clew.ops.rules import wrap_dim
-from clew.ops.scatter import reduce_grads
+from clew.ops.scatter import once_for_zeros, reduce_grads
 from clew.storage import refuse_overlap
 
 
@@ -251,4 +251,11 @@ def _(
     if shape:
         column[dim] = -1
     full = F.expand(F.reshape(index, tuple(column)), shape)
-    return reduce_grads(F, grad, self, full, source, result, dim, reduce, include_self)
+    of_self, of_source = reduce_grads(
+        F, grad, self, full, source, result, dim, reduce, include_self
+    )
+    if reduce == "prod":
+        of_source = once_for_zeros(
+            F, of_source, source, full, result, dim, "index_reduce", "source"
+        )
+    return [of_self, of_source]
