@@ -34,7 +34,10 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
             )
         ),
     ),
-    ("tensor", ("tensor", "dispatch", "publish", "autograd", "functions", "methods", "printing")),
+    (
+        "tensor",
+        ("tensor", "dispatch", "publish", "autograd", "functions", "methods", "printing", "sparse"),
+    ),
     (
         "clients",
         (

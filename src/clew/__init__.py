@@ -52,6 +52,7 @@ from clew.dtypes import (
     preserve_format,
     promote_types,
     set_default_dtype,
+    sparse_coo,
     strided,
     uint8,
     uint16,

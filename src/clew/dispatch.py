@@ -19,7 +19,7 @@ from clew.autograd.modes import state
 from clew.autograd.node import OpNode, node_class
 from clew.autograd.saved import SavedTensor, SavedTuple, hook_stack, save_input, save_output
 from clew.autograd.views import NO_EDGE, Creation, check_inplace, rebase
-from clew.errors import ExpandedWriteError, InferenceTensorError
+from clew.errors import ExpandedWriteError, InferenceTensorError, OtherLayout
 from clew.observers import observers
 from clew.op import NO_ATTRS, REGISTRY, Namespace, Op
 from clew.ops.rules import broadcast_shape
@@ -44,17 +44,20 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
             observer.before_op(op, tuple(inputs), attrs)
     arrays: list[Any] = []
     mask, bit, cut = 0, 1, None
-    for x in inputs:
-        if isinstance(x, Tensor):
-            arrays.append(x._array)
-            if x._requires_grad or (x._meta is not None and x.requires_grad):
-                mask |= bit
-            elif x._cut is not None:
-                cut = x._cut
-        else:
-            plain = x.__class__ in _PLAIN and not op.tensors_only
-            arrays.append(x if plain else _operand(op, x, len(arrays)))
-        bit <<= 1
+    try:
+        for x in inputs:
+            if isinstance(x, Tensor):
+                arrays.append(x._array)
+                if x._requires_grad or (x._meta is not None and x.requires_grad):
+                    mask |= bit
+                elif x._cut is not None:
+                    cut = x._cut
+            else:
+                plain = x.__class__ in _PLAIN and not op.tensors_only
+                arrays.append(x if plain else _operand(op, x, len(arrays)))
+            bit <<= 1
+    except OtherLayout:
+        return run_sparse(op.name, inputs, attrs)
     if op.promotion is not None:
         arrays = op.promotion(arrays)
     try:
@@ -93,6 +96,13 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
         for observer in observers:
             observer.on_op(op, tuple(inputs), (out,), node, attrs)
     return out
+
+
+def run_sparse(name: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> Any:
+    """What an op or function makes of inputs of which some are sparse."""
+    from clew.sparse.operations import run
+
+    return run(name, inputs, attrs)
 
 
 def _many(

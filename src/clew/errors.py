@@ -458,3 +458,20 @@ def scalar_of_graph_text(tensor: Any) -> str:
         ),
         "scalar-of-a-graph",
     )
+
+
+class OtherLayout(NotImplementedError):
+    """A sparse tensor where an operation needs a dense one.
+
+    Attributes:
+        tensor: the sparse tensor.
+    """
+
+    def __init__(self, tensor: Any, name: str = "") -> None:
+        what = f"'aten::{name}'" if name else "this operation"
+        super().__init__(f"Could not run {what} with arguments from the 'SparseCPU' backend.")
+        self.tensor = tensor
+        self.add_note(
+            lesson((("cure", "make it dense first, x.to_dense(), or compute with x.coalesce()"
+                             ".values()"),), "")
+        )  # fmt: skip

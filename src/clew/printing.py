@@ -171,6 +171,32 @@ def format_tensor(tensor: Any) -> str:
     return _with_suffixes(prefix, body, suffixes, indent)
 
 
+def format_sparse(tensor: Any) -> str:
+    """The text of a sparse tensor: coordinates, values, size, how many, and the layout."""
+    indent = len("tensor(")
+    text = "tensor("
+    for name, part in (("indices", tensor._indices()), ("values", tensor._values())):
+        if name == "values":
+            text += ",\n" + " " * indent
+        text += f"{name}={_with_suffixes('tensor(', *_body(part._array, indent + len(name) + 8))}"
+    suffixes = [f"nnz={tensor._nnz()}"]
+    if tensor.dtype not in (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_):
+        suffixes.append(f"dtype={tensor.dtype!r}")
+    suffixes.append(f"layout={tensor.layout!r}")
+    text += ",\n" + " " * indent + f"size={tuple(tensor.shape)}"
+    return _with_suffixes("", text, [*suffixes, *_history(tensor)], indent)
+
+
+def _body(array: np.ndarray, indent: int) -> tuple[str, list[str], int]:
+    """The elements of a part of a sparse tensor, its suffixes, and the indentation."""
+    if array.size == 0:
+        return "[]", [f"size={tuple(array.shape)}"], indent
+    summarize = array.size > options.threshold
+    shown = _shown(array) if summarize else array
+    formatter: Any = _ComplexFormatter(shown) if array.dtype.kind == "c" else _Formatter(shown)
+    return _rows(array, indent, summarize, formatter), [], indent
+
+
 def _suffixes(tensor: Any) -> list[str]:
     dtype = tensor.dtype
     usual = (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_)
@@ -180,16 +206,18 @@ def _suffixes(tensor: Any) -> list[str]:
         tensor._array.size == 0 and dtype is not dtypes.get_default_dtype()
     ):
         suffixes.append(f"dtype={dtype!r}")
+    return suffixes + _history(tensor)
+
+
+def _history(tensor: Any) -> list[str]:
+    """What is printed of the node that made a tensor."""
     try:
         node = tensor.grad_fn
     except RuntimeError:  # a view that may not have been written to
-        suffixes.append("grad_fn=<Invalid>")
-        return suffixes
+        return ["grad_fn=<Invalid>"]
     if node is not None:
-        suffixes.append(f"grad_fn=<{type(node).__name__}>")
-    elif tensor.requires_grad:
-        suffixes.append("requires_grad=True")
-    return suffixes
+        return [f"grad_fn=<{type(node).__name__}>"]
+    return ["requires_grad=True"] if tensor.requires_grad else []
 
 
 def _with_suffixes(prefix: str, body: str, suffixes: list[str], indent: int) -> str:

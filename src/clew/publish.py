@@ -19,6 +19,7 @@ from typing import Any
 
 from clew.autograd.modes import no_grad
 from clew.dispatch import OperandError, apply, apply_inplace
+from clew.errors import OtherLayout
 from clew.op import KEYWORD_ALIASES, REGISTRY, Op
 from clew.tensor import Tensor
 
@@ -78,7 +79,10 @@ def _taking_names(f: Callable[..., Any], names: dict[str, str], out: bool) -> Ca
     @functools.wraps(f)
     def function(*args: Any, **kwargs: Any) -> Any:
         if not kwargs:
-            return f(*args)
+            try:
+                return f(*args)
+            except OtherLayout as error:
+                return _of_sparse(f.__name__, args, error)
         target = kwargs.pop("out", None) if out else None
         for alias in names.keys() & kwargs.keys():
             kwargs[names[alias]] = kwargs.pop(alias)
@@ -86,6 +90,15 @@ def _taking_names(f: Callable[..., Any], names: dict[str, str], out: bool) -> Ca
         return result if target is None else write_out(target, result)
 
     return function
+
+
+def _of_sparse(name: str, args: tuple[Any, ...], error: OtherLayout) -> Any:
+    """What the function makes of sparse tensors, if it makes anything of them."""
+    from clew.sparse.operations import TABLE, run
+
+    if name not in TABLE:
+        raise error
+    return run(name, args, {})
 
 
 def write_out(out: Any, result: Any) -> Any:

@@ -38,6 +38,7 @@ from clew.functions import reduce as reduce
 from clew.functions import search as search
 from clew.functions import shape as shape
 from clew.functions import softmax as softmax
+from clew.functions import sparse as sparse
 from clew.functions import special as special
 from clew.functions import spectrum as spectrum
 from clew.functions import statistics as statistics

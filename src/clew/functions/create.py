@@ -173,6 +173,14 @@ def _kind(dtype: Any, out: Any) -> dtypes.dtype:
     return dtype or dtypes.get_default_dtype()
 
 
+def _only_strided(layout: Any) -> None:
+    if layout not in (None, dtypes.strided):
+        raise NotImplementedError(
+            f"clew makes this tensor of layout torch.strided only, not {layout!r}; a sparse one "
+            "comes from torch.sparse_coo_tensor or x.to_sparse()"
+        )
+
+
 def _refuse_unknown(function: str, names: dict[str, Any]) -> None:
     for name in names:
         raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
@@ -184,6 +192,7 @@ def _filled(name: str, array: Any, doc: str) -> Any:
         requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None,
         **names: Any,
     ) -> Tensor:  # fmt: skip
+        _only_strided(layout)
         shape = sizes((names.pop("size"),) if "size" in names else size)
         _refuse_unknown(name, names)
         return _made(array(shape, _kind(dtype, out).numpy), out, device, requires_grad)
@@ -208,6 +217,7 @@ def empty_strided(
     Raises:
         RuntimeError: there are more or fewer strides than sizes, or one is negative.
     """
+    _only_strided(layout)
     shape, steps = tuple(size), tuple(stride)
     if len(shape) != len(steps):
         raise RuntimeError(
@@ -235,6 +245,7 @@ def full(
     device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """A tensor filled with one value, whose type it takes by default."""
+    _only_strided(layout)
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     kind = _kind(dtype, out) if out is not None else dtype or dtypes.of_python(type(value))
     return _made(np.full(sizes((size,)), value, kind.numpy), out, device, requires_grad)
@@ -245,6 +256,7 @@ def _like(name: str, array: Any, doc: str) -> Any:
         self: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None,
         requires_grad: bool = False, memory_format: Any = None,
     ) -> Tensor:  # fmt: skip
+        _only_strided(layout)
         kind = dtype.numpy if dtype else self._array.dtype
         return make(array(self._array, dtype=kind), None, device, requires_grad)
 
@@ -274,6 +286,7 @@ def arange(
     Raises:
         RuntimeError: the step is zero, or leads away from `end`.
     """
+    _only_strided(layout)
     order = ("start", "end", "step") if len(args) > 1 or "end" in names else ("end",)
     given = {"start": 0, "step": 1} | dict(zip(order, args)) | names
     if "end" not in given or len(args) > len(order):
@@ -304,6 +317,7 @@ def linspace(
     layout: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """`steps` evenly spaced numbers from `start` to `end`, both included."""
+    _only_strided(layout)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     kind = _kind(dtype, out)
@@ -325,6 +339,7 @@ def logspace(
     device: Any = None, layout: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """Numbers ``base ** e`` for `steps` evenly spaced exponents."""
+    _only_strided(layout)
     exponents = linspace(start, end, steps, dtype=dtypes.float64)._array
     array = np.power(base, exponents).astype(_kind(dtype, out).numpy)
     return _made(array, out, device, requires_grad)
@@ -336,6 +351,7 @@ def eye(
     device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """Ones on the diagonal of an n by m matrix of zeros."""
+    _only_strided(layout)
     return _made(np.eye(n, m, dtype=_kind(dtype, out).numpy), out, device, requires_grad)
 
 

@@ -48,6 +48,7 @@ from clew.ops import search as search
 from clew.ops import slices as slices
 from clew.ops import softmax as softmax
 from clew.ops import solve as solve
+from clew.ops import sparse as sparse
 from clew.ops import special as special
 from clew.ops import statistics as statistics
 from clew.ops import strided as strided
