@@ -73,7 +73,7 @@ def cora(folder: Path) -> None:
     """A citation graph in the files of Cora."""
     from standins.requests import cora_files
 
-    target = folder / "data/cora"
+    target = folder.parent / "data/cora"
     target.mkdir(parents=True, exist_ok=True)
     for name, text in cora_files().items():
         (target / name.rpartition("/")[2]).write_text(text)

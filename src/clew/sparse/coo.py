@@ -219,7 +219,7 @@ class SparseTensor(Tensor):
         return self.like(self._elements.data)
 
     @data.setter
-    def data(self, value: SparseTensor) -> None:
+    def data(self, value: Any) -> None:
         self._coordinates, self._elements = value._coordinates, value._elements
         self._size, self._coalesced = value._size, value._coalesced
 
