@@ -15,6 +15,7 @@ from clew import __version__
 
 COMMANDS = {
     "run": "run an unmodified PyTorch script on clew",
+    "graph": "run a script and draw the graph of a backward pass",
     "info": "show versions, BLAS threads and which extras are installed",
 }
 """The commands and what each does; `clew.cli.<name>` holds `main(arguments)`."""
@@ -24,6 +25,7 @@ examples:
   clew run train.py --lr 0.1          the script runs with `torch` meaning clew
   clew run train.py --summary         and then shows what its tensors and graph held
   clew run --engine torch train.py    the same script on real PyTorch
+  clew graph train.py                 writes train.graph.html, the graph of its first backward
   clew run -h                         all that a command takes
 """
 

@@ -8,9 +8,11 @@ from clew.inspect.ledger import Ledger, Summary
 from clew.inspect.model import Graph, GraphNode, Saved, Scope
 from clew.inspect.recorder import record
 from clew.inspect.render import NoGraphviz
+from clew.inspect.timing import timed_backward
+from clew.inspect.trace import trace
 from clew.inspect.walk import graph
 
 __all__ = [
     "Dot", "Graph", "GraphNode", "Ledger", "NoGraphviz", "Saved", "Scope", "Summary", "graph",
-    "make_dot", "record",
+    "make_dot", "record", "timed_backward", "trace",
 ]  # fmt: skip

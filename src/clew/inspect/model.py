@@ -199,6 +199,12 @@ class Graph:
 
         return renderable(self)
 
+    def tree(self) -> Any:
+        """A tree for a terminal: ``rich.print(graph.tree())``."""
+        from clew.inspect.tree import tree
+
+        return tree(self)
+
     def _repr_html_(self) -> str:
         """The interactive page in a notebook's cell."""
         from clew.inspect.graph_page import in_notebook

@@ -12,7 +12,7 @@ from typing import Any
 
 from clew.autograd.node import next_sequence_nr
 from clew.inspect import torch_adapter
-from clew.inspect.recording import Recording, remember
+from clew.inspect.recording import OWN_FOLDER, Recording, remember
 from clew.observers import Observer, observers
 from clew.site import Site, here
 
@@ -199,10 +199,9 @@ def user_site() -> Site | None:
     if site is None or not site[0].co_filename.startswith(folder):
         return site
     frame: Any = sys._getframe(1)
-    own = __file__
     while frame is not None:
         file = frame.f_code.co_filename
-        if file != own and not file.startswith(folder):
+        if not file.startswith((OWN_FOLDER, folder)):
             return frame.f_code, frame.f_lasti
         frame = frame.f_back
     return None

@@ -19,6 +19,9 @@ from typing import Any
 from clew.inspect.model import GraphNode, Scope
 from clew.site import Site, resolve
 
+OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+"""Where clew is; what runs there is not the user's program."""
+
 FIRST_OF_LEAVES = 2**63
 """`AccumulateGrad` has a number above this; it is not made when it is first used."""
 
@@ -158,7 +161,7 @@ def variable_of(value: Any) -> str | None:
     frame = sys._getframe(1)
     while frame is not None:
         names = frame.f_locals
-        if names.get("self") is not value and not frame.f_code.co_filename.startswith(_OWN):
+        if names.get("self") is not value and not frame.f_code.co_filename.startswith(OWN_FOLDER):
             for name, held in names.items():
                 if held is value and name != "self":
                     return name
@@ -171,9 +174,6 @@ def variable_of(value: Any) -> str | None:
                     return name
         frame = frame.f_back  # type: ignore[assignment]
     return None
-
-
-_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class _Marks:

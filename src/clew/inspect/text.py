@@ -46,7 +46,7 @@ def renderable(graph: Graph) -> Any:
             table.add_row("", f"... {len(graph) - LONGEST} more ...", "", "", "", "")
         else:
             table.add_row(*_row(node))
-    return Group(Text(graph.title), table, Text(_totals(graph)))
+    return Group(Text(graph.title), table, Text(totals(graph)))
 
 
 def _listed(graph: Graph) -> list[GraphNode | None]:
@@ -76,7 +76,8 @@ def _kept(saved: Any) -> str:
     return f"{saved.name} {_shape(saved.shape)} {bytes_text(saved.storage_nbytes)}{mark}{changed}"
 
 
-def _totals(graph: Graph) -> str:
+def totals(graph: Graph) -> str:
+    """Nodes and bytes in a few words."""
     parameters = graph.parameter_bytes
     text = f"{len(graph)} nodes, {bytes_text(graph.saved_bytes)} kept for backward"
     return text + (f" and {bytes_text(parameters)} of parameters" if parameters else "")

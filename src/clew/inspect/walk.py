@@ -36,6 +36,11 @@ def graph(tensor: Any, *, params: Any = None) -> Graph:
     >>> [node.name for node in g], g.parameter_bytes
     (['SumBackward0', 'MulBackward0', 'AccumulateGrad'], 12)
     """
+    return read(tensor, params=params)[0]
+
+
+def read(tensor: Any, *, params: Any = None) -> tuple[Graph, list[Any]]:
+    """The graph as plain data, and the engine's own nodes in the same order; see `graph`."""
     tensors = list(tensor) if isinstance(tensor, (tuple, list)) else [tensor]
     adapter = adapter_of(tensors)
     roots = [e for e in map(adapter.edge_of, tensors) if e[0] is not None]
@@ -46,7 +51,8 @@ def graph(tensor: Any, *, params: Any = None) -> Graph:
     scopes = recording.place(described) if recording is not None else []
     _name_leaves(nodes, described, adapter, params, recording)
     title = ", ".join(_title(t, adapter, described, ids) for t in tensors)
-    return Graph(described, title, [(ids[n], nr) for n, nr in roots], scopes, adapter.name)
+    ends = [(ids[n], nr) for n, nr in roots]
+    return Graph(described, title, ends, scopes, adapter.name), nodes
 
 
 def adapter_of(values: Iterable[Any]) -> Any:

@@ -15,7 +15,8 @@ class Layout {
     this.fonts = fonts;
     this.context = document.createElement("canvas").getContext("2d");
     this.widths = new Map();
-    this.inside = new Map(); // by open group: {key, w, h, places, routes}
+    this.known = new Map(); // layouts by what they were made from
+    this.inside = new Map(); // by open group: {w, h, places, routes, position}
     this.boxes = new Map(); // by visible item: {x, y, w, h}, absolute, from the top left
     this.paths = []; // {edge, points, box}
   }
@@ -48,46 +49,55 @@ class Layout {
   }
 
   /* `ports` are places on the border where edges from outside come in or leave: thin boxes that
-     dagre lays out with the others, so that it leads edges around what stands between. */
+     dagre lays out with the others, so that it leads edges around what stands between.
+
+     Children are named by their position, so that blocks of one form are laid out once. */
   _group(group, edges, ports) {
     const children = this.tree.children(group);
-    const sizes = new Map(children.map((c) => [c, this._size(c)]));
-    const key = JSON.stringify([[...sizes], edges.map((e) => [e.a, e.b, this._label(e)]), ports]);
-    if (this.inside.get(group)?.key === key) return;
+    const position = new Map(children.map((child, i) => [child, i]));
+    const sizes = children.map((child) => this._size(child));
+    const joined = edges.map((e) => [position.get(e.a), position.get(e.b), this._label(e)]);
+    const doors = ports.map((port) => port.replace(/\d+/, (child) => position.get(Number(child))));
+    const key = JSON.stringify([group === this.tree.root, sizes, joined, doors, this._headerWidth(group)]);
+    if (!this.known.has(key)) {
+      this.known.set(key, this._arranged(group, sizes, joined, doors));
+    }
+    this.inside.set(group, {...this.known.get(key), position});
+  }
+
+  _arranged(group, sizes, joined, doors) {
     const graph = new dagre.graphlib.Graph();
     graph.setGraph({
       rankdir: "TB", nodesep: SIZES.gapX, ranksep: SIZES.gapY, edgesep: 12,
-      ranker: children.length > 150 ? "longest-path" : "network-simplex",
+      ranker: sizes.length > 60 ? "longest-path" : "network-simplex",
     });
     graph.setDefaultEdgeLabel(() => ({}));
-    for (const [child, size] of sizes) graph.setNode(String(child), {width: size.w, height: size.h});
-    for (const edge of edges) {
-      const label = this._label(edge);
-      graph.setEdge(String(edge.a), String(edge.b),
+    sizes.forEach((size, i) => graph.setNode(String(i), {width: size.w, height: size.h}));
+    for (const [a, b, label] of joined) {
+      graph.setEdge(String(a), String(b),
         label ? {width: this.text(SIZES.small, label) + 12, height: 10, labelpos: "c"} : {});
     }
-    for (const port of ports) {
-      const [a, b] = port.split(" ");
-      graph.setNode(port, {width: 1, height: 1});
-      if (a === "in") graph.setEdge(port, b, {weight: 2}); else graph.setEdge(a, port, {weight: 2});
+    for (const door of doors) {
+      const [a, b] = door.split(" ");
+      graph.setNode(door, {width: 1, height: 1});
+      if (a === "in") graph.setEdge(door, b, {weight: 2}); else graph.setEdge(a, door, {weight: 2});
     }
     dagre.layout(graph);
-    this.inside.set(group, {key, ...this._read(group, graph, sizes)});
+    return this._read(group, graph, sizes);
   }
 
   /* What dagre found, shifted below the group's header. */
   _read(group, graph, sizes) {
     const top = group === this.tree.root ? 0 : SIZES.header;
     const pad = group === this.tree.root ? 0 : SIZES.pad;
-    const places = new Map(), routes = new Map();
     const {width, height} = graph.graph();
     const inner = Number.isFinite(width) ? width : 0;
     const w = pad ? Math.max(inner + 2 * pad, this._headerWidth(group)) : inner;
-    const left = (w - inner) / 2;
-    for (const [child, size] of sizes) {
-      const at = graph.node(String(child));
-      places.set(child, {x: at.x - size.w / 2 + left, y: at.y - size.h / 2 + pad + top, ...size});
-    }
+    const left = (w - inner) / 2, routes = new Map();
+    const places = sizes.map((size, i) => {
+      const at = graph.node(String(i));
+      return {x: at.x - size.w / 2 + left, y: at.y - size.h / 2 + pad + top, ...size};
+    });
     for (const {v, w: to} of graph.edges()) {
       const points = graph.edge(v, to).points.map((p) => ({x: p.x + left, y: p.y + pad + top}));
       routes.set(v.startsWith("in ") ? v : to.endsWith(" out") ? to : `${v} ${to}`, points);
@@ -157,7 +167,9 @@ class Layout {
   }
 
   _place(group, x, y) {
-    for (const [child, at] of this.inside.get(group).places) {
+    const {places, position} = this.inside.get(group);
+    for (const [child, i] of position) {
+      const at = places[i];
       this.boxes.set(child, {x: x + at.x, y: y + at.y, w: at.w, h: at.h});
       if (this.tree.isOpen(child)) this._place(child, x + at.x, y + at.y);
     }
@@ -191,8 +203,8 @@ class Layout {
   }
 
   _route(group, name) {
-    const at = this.boxes.get(group) || {x: 0, y: 0};
-    const points = this.inside.get(group).routes.get(name) || [];
+    const at = this.boxes.get(group) || {x: 0, y: 0}, {routes, position} = this.inside.get(group);
+    const points = routes.get(name.replace(/\d+/g, (child) => position.get(Number(child)))) || [];
     return points.map((p) => ({x: p.x + at.x, y: p.y + at.y}));
   }
 }

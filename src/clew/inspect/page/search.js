@@ -27,10 +27,21 @@ class Search {
     this.found = [];
     if (words.length) {
       this.words.forEach((text, id) => { if (words.every((w) => text.includes(w))) this.found.push(id); });
+      this._namedFirst(words);
     }
     this.at = 0;
     this._render(words.length > 0);
     this.show(words.length ? this.found : null);
+  }
+
+  /* What is called so comes before what only stands in such a line or module. */
+  _namedFirst(words) {
+    const named = (id) => {
+      const node = this.tree.node(id), name = `${node.name} ${node.label || ""}`.toLowerCase();
+      return words.filter((w) => name.includes(w)).length;
+    };
+    const hits = new Map(this.found.map((id) => [id, named(id)]));
+    this.found.sort((a, b) => hits.get(b) - hits.get(a) || a - b);
   }
 
   clear() {
