@@ -162,7 +162,7 @@ class Op:
             that is another.
         write: what the twin does to the first array, where that is cheaper than to compute the
             whole result and copy it; called like `forward`, it must refuse before it changes.
-        jvp: the forward-mode rule: "elementwise", "linear", "bilinear", a function or None.
+        jvp: how tangents go through it, see Note [Forward rules] in ``autograd/forward_rules.py``.
         domain: for an elementwise op the values that its generated tests take (Note [Domains]);
             None for other ops, for which ``tests/ops/`` has sample calls.
     """
@@ -208,8 +208,8 @@ class Op:
         self.inplace: bool | str = options.pop("inplace", False)
         self.write: Callable[..., Any] | None = options.pop("write", None)
         self.aliases: tuple[str, ...] = options.pop("aliases", ())
-        self.jvp: Any = options.pop("jvp", None)
         self.domain: str | None = options.pop("domain", None)
+        self.jvp: Any = options.pop("jvp", "elementwise" if self.domain else "twice")
         self.doc: str = inspect.cleandoc(options.pop("doc", None) or forward.__doc__ or "")
         for targets, function in options.items():
             self._add_rule((targets,), function)

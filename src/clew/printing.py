@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from clew import dtypes
+from clew.autograd.modes import levels
 
 
 class PrintOptions:
@@ -206,7 +207,7 @@ def _suffixes(tensor: Any) -> list[str]:
         tensor._array.size == 0 and dtype is not dtypes.get_default_dtype()
     ):
         suffixes.append(f"dtype={dtype!r}")
-    return suffixes + _history(tensor)
+    return suffixes + _history(tensor) + _tangent(tensor)
 
 
 def _history(tensor: Any) -> list[str]:
@@ -218,6 +219,17 @@ def _history(tensor: Any) -> list[str]:
     if node is not None:
         return [f"grad_fn=<{type(node).__name__}>"]
     return ["requires_grad=True"] if tensor.requires_grad else []
+
+
+def _tangent(tensor: Any) -> list[str]:
+    """The tangent at the level that was entered last, if there is one."""
+    if not levels:
+        return []
+    from clew.autograd.dual import tangent_of, visible
+
+    seen = visible()
+    tangent = tangent_of(tensor, seen[-1]) if seen else None
+    return [] if tangent is None else [f"tangent={tangent}"]
 
 
 def _with_suffixes(prefix: str, body: str, suffixes: list[str], indent: int) -> str:

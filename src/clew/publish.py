@@ -17,7 +17,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from clew.autograd.modes import no_grad
+from clew.autograd.modes import levels, no_grad
+from clew.autograd.views import has_tangent
 from clew.dispatch import OperandError, apply, apply_inplace
 from clew.errors import OtherLayout
 from clew.op import KEYWORD_ALIASES, REGISTRY, Op
@@ -87,7 +88,7 @@ def _taking_names(f: Callable[..., Any], names: dict[str, str], out: bool) -> Ca
         for alias in names.keys() & kwargs.keys():
             kwargs[names[alias]] = kwargs.pop(alias)
         result = f(*args, **kwargs)
-        return result if target is None else write_out(target, result)
+        return result if target is None else write_out(target, result, f.__name__)
 
     return function
 
@@ -101,14 +102,15 @@ def _of_sparse(name: str, args: tuple[Any, ...], error: OtherLayout) -> Any:
     return run(name, args, {})
 
 
-def write_out(out: Any, result: Any) -> Any:
-    """Put a result into the tensor given as ``out=``, resized if need be.
+def write_out(out: Any, result: Any, name: str = "this function") -> Any:
+    """Put a result of the function `name` into the tensor given as ``out=``, resized if need be.
 
     Raises:
         RuntimeError: `out` has another type, or takes part in autograd.
+        NotImplementedError: `out` or the result has a tangent.
     """
     if isinstance(out, (tuple, list)):
-        written = [write_out(o, r) for o, r in zip(out, result)]
+        written = [write_out(o, r, name) for o, r in zip(out, result)]
         return result._make(written) if hasattr(result, "_make") else tuple(written)
     if not isinstance(out, Tensor):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
@@ -116,6 +118,11 @@ def write_out(out: Any, result: Any) -> Any:
         raise RuntimeError(
             "functions with out=... arguments don't support automatic differentiation, but one of "
             "the arguments requires grad."
+        )
+    if levels and (has_tangent(out) or has_tangent(result)):
+        raise NotImplementedError(
+            f"Trying to use forward AD with {name}_out that does not support it because it is an "
+            "out= function"
         )
     if out._array.shape != result._array.shape:
         out._array = result._array.astype(out._array.dtype)
@@ -134,7 +141,7 @@ def _function_of(op: Op) -> Callable[..., Any]:
         def fast(*args: Any, **kwargs: Any) -> Any:
             out = kwargs.pop("out", None)
             result = apply(op, *op.bind(args, kwargs))
-            return result if out is None else write_out(out, result)
+            return result if out is None else write_out(out, result, op.name)
 
     return _documented(fast, op, op.name)
 
@@ -144,7 +151,7 @@ def _unary(op: Op) -> Callable[..., Any]:
         if kwargs:
             out = kwargs.pop("out", None)
             result = apply(op, *op.bind(() if self is None else (self,), kwargs))
-            return result if out is None else write_out(out, result)
+            return result if out is None else write_out(out, result, op.name)
         if not isinstance(self, Tensor):
             raise _not_a_tensor(op, self)
         return apply(op, (self,))
@@ -159,7 +166,7 @@ def _binary(op: Op) -> Callable[..., Any]:
         if not isinstance(inputs[0], Tensor) and not isinstance(inputs[1], Tensor):
             raise _not_a_tensor(op, inputs[0])
         result = apply(op, inputs)
-        return result if out is None else write_out(out, result)
+        return result if out is None else write_out(out, result, op.name)
 
     return function
 

@@ -157,7 +157,7 @@ def flat_storage(array: np.ndarray) -> np.ndarray:
 def extent(view: Geometry) -> int:
     """How many elements of storage the geometry reaches over, from the storage's start."""
     if 0 in view.size:
-        return view.offset
+        return 0
     return view.offset + 1 + sum((n - 1) * s for n, s in zip(view.size, view.stride))
 
 

@@ -318,7 +318,7 @@ class Tensor:
             self._cut = self._cut_by("detach_()")
             self._edge = None
             meta.retains_grad = False
-        self._requires_grad = False
+        meta.tangents, self._requires_grad = None, False
         return self
 
     @property

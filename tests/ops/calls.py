@@ -10,6 +10,7 @@ import numpy as np
 
 import clew
 from clew.autograd.algebra import ARRAY
+from clew.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from clew.autograd.node import OpNode
 from clew.dispatch import apply
 from clew.op import Op
@@ -101,6 +102,26 @@ class Backward:
                 allow_unused=True,
             )
         )
+
+
+class Forward:
+    """One call on dual tensors.
+
+    Attributes:
+        outputs: the outputs.
+        tangents: their tangents as arrays, None where there is none.
+    """
+
+    def __init__(
+        self, op: Op, sample: Sample, leaves: Sequence[int], tangents: Sequence[np.ndarray]
+    ) -> None:
+        with clew.no_grad(), dual_level():
+            inputs = tensors(sample)
+            for i, tangent in zip(leaves, tangents):
+                inputs[i] = make_dual(inputs[i], Tensor._from_array(tangent))
+            self.outputs = call(op, sample, inputs)
+            given = [None if o is None else unpack_dual(o).tangent for o in self.outputs]
+        self.tangents = [None if t is None else t._array for t in given]
 
 
 def inner(grads: Sequence[Any], arrays: Sequence[np.ndarray]) -> float:

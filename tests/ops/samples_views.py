@@ -67,7 +67,7 @@ def unsqueeze(v: Values) -> Samples:
     yield call("empty", v.real(0, 3), dim=0)
 
 
-@samples("squeeze_all", "alias")
+@samples("squeeze_all", "alias", "fw_primal")
 def whole(v: Values) -> Samples:
     yield call("usual", v.real(1, 3, 1))
     yield call("0-d", v.real())

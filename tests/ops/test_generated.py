@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,14 @@ import pytest
 
 import clew
 from clew.autograd.algebra import ARRAY
+from clew.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from clew.autograd.node import OpNode
 from clew.dispatch import apply_inplace
 from clew.op import Op
 from clew.plan import INPUT, INPUTS
 from ops.calls import (
     Backward,
+    Forward,
     assert_close,
     call,
     directions,
@@ -342,47 +343,110 @@ def test_in_place(op: Op, sample: Sample) -> None:
 # -- forward mode
 
 
-@cases(lambda op, sample: op.jvp is not None and has_derivative(op, sample))
-def test_forward_mode_declaration(op: Op, sample: Sample) -> None:
-    """What `jvp` says about the derivative along tangents is so."""
+def has_tangents(op: Op, sample: Sample) -> bool:
+    return op.jvp is not None and has_gradient(op, sample) and not sample.once
+
+
+@cases(has_tangents)
+def test_tangents(op: Op, sample: Sample) -> None:
+    """Tangents are the slopes of finite differences, and belong to the gradients: the inner product
+    of a tangent with what backward starts from is that of the gradients with the inputs' tangents.
+
+    Where the gradient is a convention, tangents keep to it, but for ops that have rules of their
+    own for them.
+    """
     leaves = differentiable(op, sample)
     tangents = directions([sample.inputs[i] for i in leaves], seed=6)
-    found = FORWARD_MODE[op.jvp](op, sample, leaves, tangents)
-    for a, b in zip(found, slope(op, sample, leaves, tangents), strict=True):
-        if b is not None:
-            assert_close(a, b, f"jvp={op.jvp!r}")
+    found = Forward(op, sample, leaves, tangents)
+    backward = Backward(op, sample, leaves)
+    for nr, (out, t) in enumerate(zip(found.outputs, found.tangents, strict=True)):
+        assert (t is not None) == (nr in backward.places), f"output {nr}"
+        if t is not None:
+            assert (t.shape, t.dtype) == (out._array.shape, out._array.dtype)
+    given: list[Any] = [found.tangents[p] for p in backward.places]
+    own = op.jvp == "linear" or callable(op.jvp)
+    narrow = any(t.dtype.itemsize < 8 for t in given)
+    if not (sample.convention and own) and any(t.size for t in tangents):
+        products = inner(backward.cotangents, given), inner(backward.grads(), tangents)
+        assert_close(*products, "gradients", 1e-6 if narrow else 1e-9)
+    if not sample.convention or (op.jvp == "linear" and not narrow):
+        for a, b in zip(found.tangents, slope(op, sample, leaves, tangents), strict=True):
+            if a is not None and b is not None:
+                assert_close(a, b, f"jvp={op.jvp!r}")
 
 
-def _linear(op: Op, sample: Sample, leaves: list[int], tangents: list[Any]) -> Any:
-    """The op on the tangents; of a number the tangent is 0."""
-    inputs = list(sample.inputs)
-    for i, x in enumerate(inputs):
-        name = op.inputs[min(i, len(op.inputs) - 1)]
-        if name in op.rules and isinstance(x, (int, float)):
-            inputs[i] = 0
-    for i, tangent in zip(leaves, tangents):
-        inputs[i] = tangent
-    return values(op, replace(sample, inputs=tuple(inputs)))
+@cases(lambda op, sample: has_tangents(op, sample) and len(differentiable(op, sample)) > 1)
+def test_tangents_of_each_input(op: Op, sample: Sample) -> None:
+    """The tangents of the inputs act alone, and their effects add up."""
+    leaves = differentiable(op, sample)
+    tangents = directions([sample.inputs[i] for i in leaves], seed=6)
+    together = Forward(op, sample, leaves, tangents).tangents
+    alone = [Forward(op, sample, [i], [t]).tangents for i, t in zip(leaves, tangents)]
+    for whole, *parts in zip(together, *alone, strict=True):
+        if whole is not None:
+            assert_close(sum(parts), whole, "sum", 1e-9)
 
 
-def _bilinear(op: Op, sample: Sample, leaves: list[int], tangents: list[Any]) -> Any:
-    """The sum over the inputs of the op with one of them replaced by its tangent."""
-    total: Any = 0
-    for i, tangent in zip(leaves, tangents):
-        inputs = list(sample.inputs)
-        inputs[i] = tangent
-        total = total + values(op, replace(sample, inputs=tuple(inputs)))[0]
-    return (total,)
+@cases(lambda op, sample: fits_in_place(op, sample) and has_tangents(op, sample))
+def test_tangents_in_place(op: Op, sample: Sample) -> None:
+    """The twin gives the tangent of the op itself, into that of what it writes to."""
+    leaves = differentiable(op, sample)
+    tangents = directions([sample.inputs[i] for i in leaves], seed=6)
+    expected = Forward(op, sample, leaves, tangents).tangents[0]
+    with clew.no_grad(), dual_level():
+        inputs = [x.clone() if isinstance(x, clew.Tensor) else x for x in tensors(sample)]
+        own = None
+        for i, tangent in zip(leaves, tangents):
+            given = clew.Tensor._from_array(tangent)
+            inputs[i] = make_dual(inputs[i], given)
+            own = unpack_dual(inputs[i]).tangent if i == 0 else own
+        apply_inplace(op, inputs[0], inputs[1:], sample.fresh_attrs())
+        found: Any = unpack_dual(inputs[0]).tangent
+        assert own is None or found is own
+        assert_close(found._array, expected, "tangent", 1e-12)
 
 
-def _elementwise(op: Op, sample: Sample, leaves: list[int], tangents: list[Any]) -> Any:
-    """The sum of the rules, each with the tangent in place of the gradient."""
-    total: Any = 0
-    for i, tangent in zip(leaves, tangents):
-        _, rules = nodes_rules(op, sample, [i])
-        for one, saved, attrs, need in rules:
-            total = total + _run_rule(one.rule, [tangent], saved, attrs, need)[0]
-    return (total,)
+REVERSE_ONLY = {"grid_sampler_2d", "grid_sampler_3d"}
+"""Ops whose backward has no rule for tangents: its own backward has no derivative."""
 
 
-FORWARD_MODE = {"linear": _linear, "bilinear": _bilinear, "elementwise": _elementwise}
+@cases(
+    lambda op, sample: (
+        has_tangents(op, sample) and not sample.convention and op.name not in REVERSE_ONLY
+    )
+)
+def test_tangents_of_gradients(op: Op, sample: Sample) -> None:
+    """Forward over reverse mode gives what reverse over reverse mode gives."""
+    leaves = differentiable(op, sample)
+    tangents = directions([sample.inputs[i] for i in leaves], seed=7)
+    weights = directions([sample.inputs[i] for i in leaves], seed=8)
+    with dual_level():
+        backward = Backward(op, sample, leaves)
+        for i, leaf, tangent in zip(leaves, backward.leaves, tangents):
+            backward.inputs[i] = make_dual(leaf, clew.Tensor._from_array(tangent))
+        outputs = call(op, sample, backward.inputs)
+        grads = clew.autograd.grad(
+            [outputs[p] for p in backward.places], backward.leaves, backward.cotangents,
+            allow_unused=True,
+        )  # fmt: skip
+        found = [None if g is None else unpack_dual(g).tangent for g in grads]
+    backward = Backward(op, sample, leaves)
+    grads = backward.grads(create_graph=True)
+    pairs = [
+        (g, clew.Tensor._from_array(w))
+        for g, w in zip(grads, weights)
+        if g is not None and g.requires_grad
+    ]
+    second: Any = [None] * len(leaves)
+    if pairs:
+        roots, given = zip(*pairs)
+        second = clew.autograd.grad(roots, backward.leaves, given, allow_unused=True)
+    assert_close(inner(found, weights), inner(second, tangents), "reverse over reverse", 1e-9)
+
+
+@cases(lambda op, sample: op.jvp is None and has_gradient(op, sample))
+def test_refuses_tangents(op: Op, sample: Sample) -> None:
+    leaves = differentiable(op, sample)
+    tangents = directions([sample.inputs[i] for i in leaves], seed=6)
+    with pytest.raises(NotImplementedError, match="Trying to use forward AD with"):
+        Forward(op, sample, leaves, tangents)

@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 
 from clew.op import Op
-from ops.calls import Backward, assert_close, values
+from ops.calls import Backward, Forward, assert_close, directions, values
 from ops.samples import Sample, case_id, differentiable, load
 from ops.torch_calls import torch, torch_attrs, torch_call, torch_inputs, torch_kept
+
+forward_ad = torch.autograd.forward_ad
 
 OPS = load()
 
@@ -77,7 +79,35 @@ KNOWN_GRAPHS: dict[str, str] = {
 """Op and sample: why nodes, edges or what is kept differ from torch's."""
 
 
+_RULE_OF_CLEW = "torch has no rule for tangents"
+_STATISTICS = "torch gives the statistics tangents too"
+
+KNOWN_TANGENTS: dict[str, str] = {
+    **{k: v for k, v in KNOWN_RESULTS.items() if k.startswith(("celu", "hardsig", "rrelu"))},
+    "index_put-number": KNOWN_RESULTS["index_put-number"],
+    "scaled_dot_product_flash_attention_for_cpu-*": _RULE_OF_CLEW,
+    "standard_gamma-*": _RULE_OF_CLEW,
+    "grid_sampler_*": _RULE_OF_CLEW,
+    "cdist-*": _RULE_OF_CLEW,
+    "multi_margin_loss-*": _RULE_OF_CLEW,
+    "multilabel_margin_loss-*": _RULE_OF_CLEW,
+    "cholesky-*": _RULE_OF_CLEW,
+    "index_reduce-*": _RULE_OF_CLEW,
+    "native_group_norm-*": _STATISTICS,
+    "fused_rms_norm-*": _STATISTICS,
+    "logcumsumexp-empty": "torch refuses a tangent without elements",
+    "normal_each-broadcast": "torch gives the tangent another shape, and refuses it",
+    "pixel_unshuffle-empty": "torch gives the tangent another shape",
+    "scatter_reduce-prod*": "torch gives no tangent",
+    "scatter_reduce-zeros": "torch gives no tangent",
+    "cholesky_inverse-usual": "torch reads the tangent of the triangle that it does not read",
+    "cholesky_inverse-upper": "torch reads the tangent of the triangle that it does not read",
+}
+"""Op and sample: why tangents differ from torch's."""
+
+
 FREE = {
+    "linalg_det-singular": "whether rounding leaves the matrix singular, and then torch gives 0",
     "linalg_eig-*": "the size and phase of an eigenvector",
     "linalg_eigh-*": "the sign of an eigenvector",
     "linalg_svd-*": "the signs of a pair of singular vectors",
@@ -119,7 +149,7 @@ def test_every_published_op_is_compared() -> None:
 
 def test_known_differences_are_of_samples() -> None:
     names = [case_id(op, sample) for op, found in OPS.values() for sample in found]
-    for pattern in (*KNOWN_RESULTS, *KNOWN_GRAPHS, *FREE):
+    for pattern in (*KNOWN_RESULTS, *KNOWN_GRAPHS, *KNOWN_TANGENTS, *FREE):
         assert any(fnmatch(name, pattern) for name in names), pattern
 
 
@@ -168,3 +198,33 @@ def test_graph(op: Op, sample: Sample) -> None:
         for name, saved in node.kept():
             kept[name] = kept.get(name, 0) + saved.tensor._array.nbytes
         assert kept == torch_kept(theirs)
+
+
+@cases(
+    lambda op, sample: (
+        is_determined(op, sample) and bool(differentiable(op, sample)) and not sample.refuses
+    ),
+    KNOWN_TANGENTS,
+)
+def test_tangents(op: Op, sample: Sample) -> None:
+    """Forward mode gives what torch's gives, or refuses as torch's does."""
+    leaves = differentiable(op, sample)
+    tangents = directions([sample.inputs[i] for i in leaves], seed=6)
+    inputs = torch_inputs(sample, [])
+    function = torch_call(op)
+    assert function is not None
+    with torch.no_grad(), forward_ad.dual_level(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for i, tangent in zip(leaves, tangents):
+            inputs[i] = forward_ad.make_dual(inputs[i], torch.from_numpy(tangent))
+        try:
+            found = function(inputs, torch_attrs(sample))
+        except NotImplementedError:
+            assert op.jvp is None
+            return
+        outputs = found if isinstance(found, (tuple, list)) else (found,)
+        theirs = [forward_ad.unpack_dual(o).tangent for o in outputs]
+    for ours, other in zip(Forward(op, sample, leaves, tangents).tangents, theirs, strict=True):
+        if ours is not None or other is not None:
+            assert ours is not None and other is not None
+            assert_close(ours, other.numpy(force=True), "tangent", 1e-9)

@@ -147,7 +147,7 @@ CALLS: dict[str, Callable[..., Any]] = {
 
 
 OWN = {
-    "as_strided_scatter", "conj", "dropout_by_mask", "full", "imag", "real", "reshape",
+    "as_strided_scatter", "conj", "dropout_by_mask", "full", "fw_primal", "imag", "real", "reshape",
     "reshape_alias", "square", "sum_to_size",
 }  # fmt: skip
 """Ops that serve others, and whose likes in torch are called otherwise or are no ops."""

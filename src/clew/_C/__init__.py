@@ -5,14 +5,18 @@ Layer 5.  clew has no compiled core; what stands here is a second name of someth
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 from clew._C import _autograd, _functions
 from clew.autograd.engine import current, will_run
+from clew.autograd.forward_ad import _is_fwd_grad_enabled
 from clew.autograd.modes import is_grad_enabled as is_grad_enabled
 from clew.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from clew.autograd.modes import is_multithreading_enabled as _is_multithreading_enabled
+from clew.autograd.modes import state
 from clew.autograd.node import Node
+from clew.tensor import Tensor
 
 has_lapack = True
 """Whether there is linear algebra: NumPy brings it."""
@@ -45,9 +49,26 @@ def _will_engine_execute_node(node: Any) -> bool:
     return will_run(current.task, node)
 
 
+def _set_fwd_grad_enabled(enabled: bool) -> None:
+    """Turn forward mode on or off in this thread."""
+    state.carries_tangents = enabled
+
+
+class _WeakTensorRef:
+    """A reference that does not keep a tensor alive."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._reference = weakref.ref(tensor)
+
+    def expired(self) -> bool:
+        """Whether the tensor is gone."""
+        return self._reference() is None
+
+
 __all__ = [
     "_autograd",
     "_functions",
+    "_is_fwd_grad_enabled",
     "_is_multithreading_enabled",
     "has_lapack",
     "is_grad_enabled",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from clew.autograd import engine
-from clew.autograd.algebra import ARRAY, TENSOR
+from clew.autograd.algebra import ARRAY, TENSOR, UNRECORDED
 from clew.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from clew.autograd.engine import run_backward
 from clew.autograd.function import Function as Function
@@ -20,6 +20,7 @@ from clew.autograd.modes import (
     enable_grad,
     inference_mode,
     is_multithreading_enabled,
+    levels,
     no_grad,
     set_grad_enabled,
     set_multithreading_enabled,
@@ -238,13 +239,13 @@ def _run(
     accumulate: bool,
     edges: Any,
 ) -> list[Any]:
-    algebra: Any = TENSOR if create_graph else ARRAY
+    algebra: Any = TENSOR if create_graph else UNRECORDED if levels else ARRAY
     start = []
     for i, (root, gradient) in enumerate(zip(roots, gradients)):
         edge = _root_edge(root)
         if edge[0] is None:
             raise NoGradientPathError(i, root)
-        start.append((edge, gradient if create_graph else gradient._array))
+        start.append((edge, gradient._array if algebra is ARRAY else gradient))
     gradients.clear()  # the engine is to hold them alone
     recorded, pairs = state.grad_enabled, hook_stack.pairs
     state.grad_enabled = create_graph

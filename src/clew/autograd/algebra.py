@@ -1,6 +1,6 @@
 """What a gradient is during a backward pass: a raw array, or a Tensor that is itself recorded.
 
-Layer 4.  The engine is given one of the two algebras here and never asks which.
+Layer 4.  The engine is given one of the algebras here and never asks which.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from clew.autograd.saved import PackedTensor, SavedTensor, SavedTuple
-from clew.dispatch import ARRAYS, TENSORS
+from clew.dispatch import ARRAYS, TENSORS, apply_inplace
 from clew.errors import GradientMismatchError, recorded
+from clew.op import REGISTRY
 from clew.storage import has_no_gaps
 from clew.tensor import Tensor
 
@@ -158,8 +159,21 @@ class TensorAlgebra:
         return isinstance(value, Tensor)
 
 
+class UnrecordedAlgebra(TensorAlgebra):
+    """First order while forward mode is on: gradients are Tensors, for they have tangents."""
+
+    def accumulate(self, leaf: Tensor, grads: list[Any], site: Any) -> None:
+        """Add into ``leaf.grad``, in place if there is one."""
+        known = leaf._grad
+        if known is None:
+            super().accumulate(leaf, grads, site)
+        else:
+            apply_inplace(REGISTRY["add"], known, (grads[0],))
+
+
 ARRAY = ArrayAlgebra()
 TENSOR = TensorAlgebra()
+UNRECORDED = UnrecordedAlgebra()
 
 
 _ONE_HOLDER = 2

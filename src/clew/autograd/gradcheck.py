@@ -15,6 +15,7 @@ import numpy as np
 
 from clew.autograd import grad
 from clew.autograd.function import Function
+from clew.autograd.numbers import as_real
 from clew.dispatch import TENSORS
 from clew.dtypes import of_numpy
 from clew.tensor import Size, Tensor
@@ -53,6 +54,8 @@ def gradcheck(
         nondet_tol: how far two backward passes may be apart.
         check_undefined_grad: check that backward can take outputs without a gradient.
         check_grad_dtypes, check_batched_grad: check types, and batches of output gradients.
+        check_forward_ad: check forward mode.
+        check_batched_forward_grad: check batches of tangents.
         check_backward_ad: check reverse mode.
         fast_mode: compare random combinations of the Jacobian's elements only.
         masked: for sparse tensors, which clew lacks.
@@ -60,26 +63,36 @@ def gradcheck(
     Raises:
         GradcheckError: they differ.
         ValueError: there is nothing to check.
-        NotImplementedError: forward mode is asked for.
+        AssertionError: neither mode is to be checked, or a batched check without its mode.
     """
-    if check_forward_ad or check_batched_forward_grad:
-        raise NotImplementedError("clew's gradcheck has no forward mode: check_forward_ad=False")
+    _require_modes(
+        {"check_forward_ad": check_forward_ad, "check_backward_ad": check_backward_ad},
+        check_batched_grad=check_batched_grad and "check_backward_ad",
+        check_batched_forward_grad=check_batched_forward_grad and "check_forward_ad",
+    )
     arguments = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     check = _Check(func, arguments, eps, atol, rtol, nondet_tol, fast_mode)
     try:
-        check.inputs_valid()
-        outputs = check.outputs()
-        if check_backward_ad:
-            check.reverse_mode(outputs, check_grad_dtypes)
-            if outputs and check_undefined_grad:
-                check.undefined_grads(outputs)
-            if outputs and check_batched_grad:
-                check.batched(outputs)
+        check.everything(
+            forward=check_forward_ad, backward=check_backward_ad, undefined=check_undefined_grad,
+            dtypes=check_grad_dtypes, batched=check_batched_grad,
+            batched_tangents=check_batched_forward_grad,
+        )  # fmt: skip
     except GradcheckError:
         if raise_exception:
             raise
         return False
     return True
+
+
+def _require_modes(modes: dict[str, bool], **needs: Any) -> None:
+    """Raise if no mode is on, or the one that an option needs is not; an option that is on names
+    it."""
+    if not any(modes.values()):
+        raise AssertionError(f"Expected at least one of {' or '.join(modes)} to be True")
+    for option, mode in needs.items():
+        if mode and not modes[mode]:
+            raise AssertionError(f"Setting {option}=True requires {mode} to be True")
 
 
 def gradgradcheck(
@@ -106,9 +119,16 @@ def gradgradcheck(
     Args:
         grad_outputs: the gradients of the outputs; random by default.
         gen_non_contig_grad_outputs: make the random ones non-contiguous.
+        check_fwd_over_rev, check_rev_over_rev: differentiate the gradient in forward and in
+            reverse mode.
 
     The other arguments are those of `gradcheck`.
     """
+    _require_modes(
+        {"check_fwd_over_rev": check_fwd_over_rev, "check_rev_over_rev": check_rev_over_rev},
+        check_undefined_grad=check_undefined_grad and "check_rev_over_rev",
+        check_batched_grad=check_batched_grad and "check_rev_over_rev",
+    )
     arguments = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     outputs = _differentiable(func(*arguments))
     if grad_outputs is None:
@@ -117,8 +137,11 @@ def gradgradcheck(
     else:
         gradients = (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
     count = len(gradients)
+    # Forward mode passes values that do not require grad.
+    needed = [isinstance(v, Tensor) and v.requires_grad for v in (*arguments, *gradients)]
 
     def gradient(*values: Any) -> Any:
+        values = tuple(v.requires_grad_() if n else v for v, n in zip(values, needed))
         given, weights = values[:-count], values[-count:]
         results = _differentiable(func(*given))
         wanted = tuple(v for v in given if isinstance(v, Tensor) and v.requires_grad)
@@ -164,6 +187,26 @@ class _Check:
         self.rng = np.random.default_rng(0)
         self.checked = [a for a in arguments if isinstance(a, Tensor) and a.requires_grad]
 
+    def everything(
+        self, *, forward: bool, backward: bool, undefined: bool, dtypes: bool, batched: bool,
+        batched_tangents: bool,
+    ) -> None:  # fmt: skip
+        """All checks that are asked for, in PyTorch's order."""
+        self.inputs_valid()
+        outputs = self.outputs()
+        if backward:
+            self.reverse_mode(outputs, dtypes)
+        if forward:
+            self.forward_mode(undefined=undefined)
+        if batched_tangents:
+            self.batched_tangents()
+        if backward and outputs:
+            self.not_multiplied(outputs)
+            if undefined:
+                self.undefined_grads(outputs)
+            if batched:
+                self.batched(outputs)
+
     def inputs_valid(self) -> None:
         """Refuse inputs that cannot be checked; warn of those that hardly can."""
         if not self.checked:
@@ -202,7 +245,6 @@ class _Check:
             return
         for index, output in enumerate(outputs):
             self.compare(index, output, dtypes)
-        self.not_multiplied(outputs)
 
     def no_differentiable_outputs(self) -> None:
         """Without outputs that require grad, the numerical gradient must be zero."""
@@ -241,7 +283,7 @@ class _Check:
             found.append(self._all_outputs()[position]._array.copy())
         array[place] = original
         _require_alike(found[1], found[0], self.eps)
-        return _as_real((found[0] - found[1]) / (2 * self.eps))
+        return as_real((found[0] - found[1]) / (2 * self.eps))
 
     def _analytical(self, output: Tensor) -> list[np.ndarray]:
         """Jacobians of an output, one backward pass for each of its elements."""
@@ -257,7 +299,7 @@ class _Check:
                 )  # fmt: skip
                 for column, g, tensor in zip(columns, found, self.checked):
                     array = np.zeros_like(tensor._array) if g is None else g._array
-                    column.append(_as_real(array))
+                    column.append(as_real(array))
         return [np.stack(c, axis=1) if c else np.zeros((0, 0)) for c in columns]
 
     # -- the checks
@@ -287,6 +329,51 @@ class _Check:
                 )
         if check_dtypes:
             self._dtypes(output)
+
+    def forward_mode(self, *, undefined: bool) -> None:
+        """Compare the derivatives that tangents give with finite differences."""
+        from clew.autograd import gradcheck_forward as forward
+
+        everything = self._all_outputs()
+        chosen = [i for i, o in enumerate(everything) if o._array.dtype.kind in "fc"]
+        if self.fast:
+            directions = [_random_like(t, self.rng, spread=False)._array for t in self.checked]
+            found = forward.tangents_along(self.func, self.arguments, chosen, directions)
+        else:
+            directions = []
+            found = forward.forward_jacobians(self.func, self.arguments, chosen)
+        for index, (nr, jacobians) in enumerate(zip(chosen, found)):
+            for position, (n, a) in enumerate(zip(self._numerical(nr), jacobians)):
+                if self.fast:
+                    n = as_real(directions[position]) @ n if n.size else a
+                if not np.allclose(a, n, self.rtol, self.atol, equal_nan=True):
+                    raise GradcheckError(
+                        f"Jacobian computed with forward mode mismatch for output {index} with "
+                        f"respect to input {position},\nnumerical:{n}\nanalytical:{a}\n"
+                    )
+        if undefined:
+            along = [_random_like(t, self.rng, spread=False)._array for t in self.checked]
+            wrong = forward.missing_tangents(self.func, self.arguments, along)
+            if wrong is not None:
+                raise GradcheckError(wrong)
+
+    def batched_tangents(self) -> None:
+        """Tangents of a batch of directions equal those of its entries."""
+        from clew.autograd.gradcheck_forward import batch_function
+        from clew.func import vmap  # type: ignore[import-not-found,unused-ignore]
+
+        for position, argument in enumerate(self.arguments):
+            if not isinstance(argument, Tensor) or not argument.requires_grad:
+                continue
+            jvp = batch_function(self.func, self.arguments, position)
+            entries = [_random_like(argument, self.rng, spread=False).detach() for _ in range(2)]
+            expected = [TENSORS.stack(parts) for parts in zip(*[jvp(t) for t in entries])]
+            for whole, parts in zip(vmap(jvp)(TENSORS.stack(entries)), expected):
+                if not np.allclose(whole._array, parts._array):
+                    raise GradcheckError(
+                        f"For input {position}, vmap of the function's tangents gives\n{whole}\n"
+                        f"and a loop gives\n{parts}"
+                    )
 
     def _dtypes(self, output: Tensor) -> None:
         for g, tensor in zip(self._gradients((output,), [None]), self.checked):
@@ -385,10 +472,3 @@ class _NoGradient(Function):
     @staticmethod
     def backward(ctx: Any, grad_output: Any) -> Any:
         return None
-
-
-def _as_real(array: np.ndarray) -> np.ndarray:
-    """One dimension of real numbers; a complex one counts as its real and imaginary part."""
-    if array.dtype.kind == "c":
-        return np.stack([array.real, array.imag], axis=-1).reshape(-1)
-    return np.asarray(array).reshape(-1)

@@ -18,15 +18,23 @@ from clew.site import Site, here
 
 
 class _State(threading.local):
-    """This thread's modes, and which of them turned recording off, on which line."""
+    """This thread's modes, and which of them turned recording off, on which line.
+
+    Of forward mode: whether tangents are carried, and the levels that are not seen.
+    """
 
     grad_enabled = True
     inference = False
     multithreading = True
     cut: tuple[str, Site | None] | None = None
+    carries_tangents = True
+    hidden_levels: frozenset[Any] = frozenset()
 
 
 state = _State()
+
+levels: list[Any] = []
+"""The levels of forward mode that are entered, lowest first; see ``dual.py``.  Mostly empty."""
 
 
 def is_grad_enabled() -> bool:

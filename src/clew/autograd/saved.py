@@ -101,7 +101,10 @@ class SavedTensor(Saved):
         self.check(node)
         if self.output_nr is None:
             return self.tensor
-        return self.tensor._alias(self.edge(node))
+        alias = self.tensor._alias(self.edge(node))
+        if self.tensor._meta is not None:
+            share_tangents(alias, self.tensor)
+        return alias
 
     def edge(self, node: Any) -> tuple[Any, int | None]:
         """Where the gradient of an output goes, which `node` keeps."""
@@ -112,6 +115,13 @@ class SavedTensor(Saved):
         if self.packed is not None:
             raise RuntimeError("Calling register_hooks on a saved tensor with hooks already set.")
         self.packed = PackedTensor(self.tensor, (pack_hook, unpack_hook), self.output_nr)
+
+
+def share_tangents(alias: Any, tensor: Any) -> None:
+    """Let an alias of a tensor, made outside dispatch, have its tangents (forward mode)."""
+    meta = tensor._meta
+    if meta is not None and meta.tangents is not None:
+        alias._ensure_meta().tangents = meta.tangents
 
 
 class SavedViewOutput(SavedTensor):

@@ -58,6 +58,9 @@ class TensorMeta:
         site: the line that made a leaf that requires grad.
         inference: made in inference mode.
         name: a name given by the user.
+        tangents: by level of forward mode, or None; see ``dual.py``.
+        forward_base: the tensor that a view shares tangents with, where that is not `base`.
+        forward_root: this view shares tangents with nothing.
     """
 
     # Defaults stand on the class: a view is made often and sets three of these.
@@ -71,6 +74,14 @@ class TensorMeta:
     site: Any = None
     inference = False
     name: str | None = None
+    tangents: dict[Any, Any] | None = None
+    forward_base: Any = None
+    forward_root = False
+
+
+def has_tangent(tensor: Any) -> bool:
+    """Whether a tensor has a tangent at some level of forward mode."""
+    return tensor._meta is not None and bool(tensor._meta.tangents)
 
 
 _making_accumulator = threading.Lock()

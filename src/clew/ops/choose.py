@@ -13,7 +13,7 @@ from clew.promotion import arithmetic
 from clew.rng.target import range_of
 
 
-@op("where(condition, self, other)", publish=())
+@op("where(condition, self, other)", publish=(), jvp="linear")
 def where(condition: Any, x: Any, y: Any) -> Any:
     """`self` where `condition`, else `other`."""
     if condition.dtype != np.bool_:
@@ -139,7 +139,7 @@ def _fill_where_number(x: Any, mask: Any, *, value: Any) -> None:
     _fill_where(x, mask, value)
 
 
-@op("masked_fill(self, mask; value)", inplace=True, publish=(),
+@op("masked_fill(self, mask; value)", jvp="elementwise", inplace=True, publish=(),
     write=_fill_where_number)  # fmt: skip
 def masked_fill(x: Any, mask: Any, *, value: Any) -> Any:
     """`self` with a number where `mask` is true."""

@@ -74,7 +74,7 @@ def conj_physical(x: Any) -> Any:
     return np.conjugate(x)
 
 
-@op("angle(self)", tensors_only=True)
+@op("angle(self)", jvp="elementwise", tensors_only=True)
 def angle(x: Any) -> Any:
     """The angle of each number in the complex plane, in (-pi, pi]; nan of nan."""
     if x.dtype.kind == "c":

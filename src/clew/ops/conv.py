@@ -28,7 +28,7 @@ class Geometry(NamedTuple):
 
 
 @op(f"convolution(input, weight, bias=None; {', '.join(Geometry._fields)})",
-    publish=("function",))  # fmt: skip
+    publish=("function",), jvp="bilinear plus bias")  # fmt: skip
 def convolution(x: Any, w: Any, bias: Any, **geometry: Any) -> Any:
     """Cross-correlate ``(N, C, *size)`` with a weight; `transposed`: the adjoint of that.
 

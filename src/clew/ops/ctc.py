@@ -13,7 +13,7 @@ from clew.ops.checks import differentiable_once
 
 
 @op("ctc_loss(log_probs, targets; input_lengths, target_lengths, blank, zero_infinity) -> "
-    "result0, result1", publish=(), no_grad_outputs=(1,), tensors_only=True)  # fmt: skip
+    "result0, result1", publish=(), no_grad_outputs=(1,), tensors_only=True, jvp=None)  # fmt: skip
 def ctc_loss(
     log_probs: Any, targets: Any, *, input_lengths: Any, target_lengths: Any, blank: int,
     zero_infinity: bool,
@@ -47,7 +47,7 @@ def _(
 
 
 @op("ctc_loss_backward(grad_output, log_probs, targets, neg_log_likelihood, log_alpha; "
-    "input_lengths, target_lengths, blank, zero_infinity)", publish=())  # fmt: skip
+    "input_lengths, target_lengths, blank, zero_infinity)", publish=(), jvp=None)  # fmt: skip
 def ctc_loss_backward(
     grad: Any, log_probs: Any, targets: Any, nll: Any, alpha: Any, *,
     input_lengths: Any, target_lengths: Any, blank: int, zero_infinity: bool,

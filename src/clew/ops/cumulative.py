@@ -173,7 +173,26 @@ def _(F: Any, grad: Any, indices: Any, *, dim: int) -> Any:
 # -- sums of exponentials
 
 
-@op("logcumsumexp(self; dim)")
+def _logcumsumexp_jvp(F: Any, self: Any, self_t: Any, result: Any, *, dim: int) -> Any:
+    """The sums of ``exp(self) * self_t``, divided by those of ``exp(self)``, without overflow."""
+    if not self.shape:
+        return self_t
+    if is_complex(self):
+        return F.exp(F.logcumsumexp(F.log(self_t) + self, dim) - result)
+    # As in the rule below: the sums of positive and negative terms, as logarithms.
+    size = F.log(F.abs(self_t))
+    parts = [
+        F.exp(F.logcumsumexp(logs + self, dim) - result)
+        for logs in (F.where(self_t > 0, size, _LOWEST), F.where(self_t < 0, size, _LOWEST))
+    ]
+    return parts[0] - parts[1]
+
+
+_LOWEST = -6e4
+"""Stands for the logarithm of 0: its exponential is 0 in every type, and -inf would breed nan."""
+
+
+@op("logcumsumexp(self; dim)", jvp=_logcumsumexp_jvp)
 def logcumsumexp(x: Any, *, dim: int) -> Any:
     """The logarithm of `cumsum` of the exponentials, without overflow."""
     dim = wrap_dim(dim, x.ndim)
@@ -199,11 +218,9 @@ def _(F: Any, grad: Any, self: Any, result: Any, *, dim: int) -> Any:
         logs = F.log(F.conj(grad)) - result
         return F.conj(F.exp(F.flip(F.logcumsumexp(F.flip(logs, (dim,)), dim), (dim,)) + self))
     # grad / exp(result) may overflow: its positive and negative part are summed as logarithms.
-    # Their zeros are a number whose exponential is 0 in every type: -inf would breed nan.
     size = F.log(F.abs(grad))
-    lowest = -6e4
     parts = [
         F.exp(F.flip(F.logcumsumexp(F.flip(logs - result, (dim,)), dim), (dim,)) + self)
-        for logs in (F.where(grad > 0, size, lowest), F.where(grad < 0, size, lowest))
+        for logs in (F.where(grad > 0, size, _LOWEST), F.where(grad < 0, size, _LOWEST))
     ]
     return parts[0] - parts[1]

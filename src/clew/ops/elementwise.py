@@ -217,7 +217,8 @@ def _(F: Any, grad: Any, self: Any, *, exponent: Any) -> Any:
     return grad * conj(F, exponent * F.pow_scalar(self, exponent=exponent - 1))
 
 
-@op("rpow(exponent, base)", node="PowBackward2", publish=(), promote="arithmetic")
+@op("rpow(exponent, base)", node="PowBackward2", publish=(), promote="arithmetic",
+    jvp="elementwise")  # fmt: skip
 def rpow(x: Any, base: Any) -> Any:
     """``base ** exponent`` for a number as the base."""
     return _power(base, x)

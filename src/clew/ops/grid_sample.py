@@ -67,7 +67,7 @@ def _declare_grid_sampler(dims: int) -> None:
 
     reverse = op(
         f"{name}_backward(grad_output, input, grid; sampling, need) -> of_input, of_grid",
-        backward, publish=(), doc="Gradients of image and grid.",
+        backward, publish=(), jvp=None, doc="Gradients of image and grid.",
     )  # fmt: skip
     reverse.grad("grad_output", "input", "grid")(twice)
 
@@ -80,7 +80,7 @@ def _declare_grid_sampler(dims: int) -> None:
 
     double = op(
         f"{name}_double_backward(of_input, of_grid, grad_output, input, grid; sampling) -> "
-        "to_grad_output, to_input, to_grid", double_backward, publish=(),
+        "to_grad_output, to_input, to_grid", double_backward, publish=(), jvp=None,
         doc="Gradients of what the gradients were made of; they have none themselves.",
     )  # fmt: skip
     double.grad(*double.inputs)(differentiable_once(double.name))

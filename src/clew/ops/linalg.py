@@ -185,7 +185,7 @@ def _(F: Any, grad: Any, self: Any) -> Any:
     return grad * conj(F, self)
 
 
-@op("vdot(self, other)", tensors_only=True)
+@op("vdot(self, other)", jvp="bilinear", tensors_only=True)
 def vdot(x: Any, y: Any) -> Any:
     """`dot` with the first vector conjugated.
 
@@ -262,7 +262,8 @@ def _(F: Any, grad: Any, self_shape: Any) -> Any:
 # -- a product added to something
 
 
-@op("addmm(self, mat1, mat2; *, beta=1, alpha=1)", inplace=True, tensors_only=True)
+@op("addmm(self, mat1, mat2; *, beta=1, alpha=1)", inplace=True, tensors_only=True,
+    jvp="bilinear plus self")  # fmt: skip
 def addmm(x: Any, left: Any, right: Any, *, beta: Any, alpha: Any) -> Any:
     """``beta * self + alpha * (mat1 @ mat2)``; with `beta` 0, `self` is not looked at.
 
@@ -335,7 +336,8 @@ def _cannot_expand(x: Any, shape: tuple[int, ...]) -> RuntimeError:
     )
 
 
-@op("addmv(self, mat, vec; *, beta=1, alpha=1)", inplace=True, tensors_only=True)
+@op("addmv(self, mat, vec; *, beta=1, alpha=1)", inplace=True, tensors_only=True,
+    jvp="bilinear plus self")  # fmt: skip
 def addmv(x: Any, mat: Any, vec: Any, *, beta: Any, alpha: Any) -> Any:
     """``beta * self + alpha * (mat @ vec)``.
 
@@ -373,6 +375,7 @@ def _(F: Any, grad: Any, mat: Any, *, alpha: Any) -> Any:
 
 @op(
     "addr(self, vec1, vec2; *, beta=1, alpha=1)",
+    jvp="bilinear plus self",
     inplace=True,
     tensors_only=True,
     promote="arithmetic",
@@ -404,7 +407,8 @@ def _(F: Any, grad: Any, vec1: Any, *, alpha: Any) -> Any:
     return scaled(F.mv(F.t(grad), conj(F, vec1)), alpha)
 
 
-@op("baddbmm(self, batch1, batch2; *, beta=1, alpha=1)", inplace=True, tensors_only=True)
+@op("baddbmm(self, batch1, batch2; *, beta=1, alpha=1)", inplace=True, tensors_only=True,
+    jvp="bilinear plus self")  # fmt: skip
 def baddbmm(x: Any, first: Any, second: Any, *, beta: Any, alpha: Any) -> Any:
     """``beta * self + alpha * bmm(batch1, batch2)``.
 
@@ -431,7 +435,8 @@ def _(F: Any, grad: Any, batch1: Any, *, alpha: Any) -> Any:
     return scaled(F.bmm(conj(F, F.transpose(batch1, 1, 2)), grad), alpha)
 
 
-@op("addbmm(self, batch1, batch2; *, beta=1, alpha=1)", inplace=True, tensors_only=True)
+@op("addbmm(self, batch1, batch2; *, beta=1, alpha=1)", inplace=True, tensors_only=True,
+    jvp="bilinear plus self")  # fmt: skip
 def addbmm(x: Any, first: Any, second: Any, *, beta: Any, alpha: Any) -> Any:
     """``beta * self + alpha * bmm(batch1, batch2).sum(0)``.
 

@@ -21,7 +21,8 @@ def _amounts(pad: Any) -> Amounts:
     return tuple((int(pad[i]), int(pad[i + 1])) for i in range(len(pad) - 2, -1, -2))
 
 
-@op("constant_pad_nd(self; pad, value=0)", publish=("function",))
+@op("constant_pad_nd(self; pad, value=0)", publish=("function",),
+    jvp=lambda F, self_t, *, pad: F.constant_pad_nd(self_t, pad=pad, value=0))  # fmt: skip
 def constant_pad_nd(x: Any, *, pad: Any, value: Any) -> Any:
     """`self` with `value` around it.
 

@@ -138,7 +138,7 @@ def poisson(x: Any, *, generator: Any) -> Any:
 
 
 @op("dropout_by_mask(self, mask; scale)", publish=(), inplace=True, label="dropout",
-    node="MulBackward0", jvp="linear")  # fmt: skip
+    node="MulBackward0", jvp="bilinear")  # fmt: skip
 def dropout_by_mask(x: Any, mask: Any, *, scale: float) -> Any:
     """`self` times `scale` where `mask` is true, times 0 elsewhere; the two broadcast."""
     return np.multiply(x, np.multiply(mask, x.dtype.type(scale)))

@@ -19,7 +19,7 @@ def _check(x: Any, dim: int, name: str) -> int:
     return d
 
 
-@op("softmax(self; dim)", publish=())
+@op("softmax(self; dim)", publish=(), jvp="elementwise")
 def softmax(x: Any, *, dim: int) -> Any:
     """``exp(self) / sum(exp(self))`` along `dim`.
 
@@ -35,7 +35,7 @@ def _(F: Any, grad: Any, result: Any, *, dim: int) -> Any:
     return F.softmax_backward(grad, result, dim=dim)
 
 
-@op("safe_softmax(self; dim)", publish=())
+@op("safe_softmax(self; dim)", publish=(), jvp="elementwise")
 def safe_softmax(x: Any, *, dim: int) -> Any:
     """`softmax`, but 0 along lines that hold only -inf."""
     d = _check(x, dim, "softmax")

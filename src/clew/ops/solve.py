@@ -305,8 +305,20 @@ def _of_cholesky(F: Any, grad: Any, factor: Any, upper: bool) -> Any:
     return F.linalg_solve_triangular(factor, inner, upper=False, left=False)
 
 
+def _tangent_of_cholesky(F: Any, tangent: Any, factor: Any, upper: bool) -> Any:
+    """The tangent of the factor, from that of the matrix (which should be Hermitian)."""
+    if upper:
+        factor = adjoint(F, factor)
+    inner = F.linalg_solve_triangular(factor, tangent, upper=False)
+    inner = F.linalg_solve_triangular(adjoint(F, factor), inner, upper=True, left=False)
+    inner = 0.5 * (F.tril(inner, 0) + F.tril(inner, -1))
+    found = F.matrix_product(factor, inner)
+    return adjoint(F, found) if upper else found
+
+
 @op("linalg_cholesky_ex(A; upper=False, check_errors=False, caller='linalg.cholesky') -> L, info",
-    publish=(), no_grad_outputs=(1,))  # fmt: skip
+    publish=(), no_grad_outputs=(1,), jvp=lambda F, A_t, L, *, upper: (
+        _tangent_of_cholesky(F, A_t, L, upper), None))  # fmt: skip
 def linalg_cholesky_ex(x: Any, *, upper: bool, check_errors: bool, caller: str) -> Any:
     """The Cholesky factor of each positive-definite matrix, and the order of a bad minor."""
     check_square(x, "linalg.cholesky")
@@ -322,7 +334,8 @@ def _(F: Any, grad: Any, L: Any, *, upper: bool) -> Any:
     return _of_cholesky(F, grad, L, upper)
 
 
-@op("cholesky(self; upper=False)")
+@op("cholesky(self; upper=False)", jvp=lambda F, self_t, result, *, upper: (
+    _tangent_of_cholesky(F, self_t, result, upper)))  # fmt: skip
 def cholesky(x: Any, *, upper: bool) -> Any:
     """The Cholesky factor of each positive-definite matrix.
 

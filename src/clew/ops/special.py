@@ -169,7 +169,7 @@ def _incomplete(name: str, kernel: Any, sign: int) -> None:
 
     op(
         f"{name}(self, other)", forward, promote="arithmetic", tensors_only=True, inplace=True,
-        self=_no_derivative(name), other=of_other, doc=kernel.__doc__,
+        jvp="elementwise", self=_no_derivative(name), other=of_other, doc=kernel.__doc__,
     )  # fmt: skip
 
 
@@ -187,7 +187,7 @@ def _logit(x: Any, *, eps: float | None) -> Any:
     return np.log(x / (1 - x))
 
 
-@op("logit(self; eps=None)", promote="floating", inplace=True)
+@op("logit(self; eps=None)", jvp="elementwise", promote="floating", inplace=True)
 def logit(x: Any, *, eps: float | None) -> Any:
     """``log(self / (1 - self))``, of `self` limited to ``[eps, 1 - eps]`` if `eps` is given."""
     floating_only(x, "logit_cpu")
@@ -235,6 +235,6 @@ _XLOG1PY: dict[str, Any] = {"promote": "floating", "publish": ()}
 op("special_xlog1py(self, other)", _xlog1py, self=_xlog1py_of_self, other=_xlog1py_of_other,
    node="SpecialXlog1PyBackward0", domain="positive", **_XLOG1PY)  # fmt: skip
 op("special_xlog1py_of_number(self, other)", _xlog1py, other=_xlog1py_of_other,
-   node="SpecialXlog1PyBackward1", **_XLOG1PY)  # fmt: skip
+   node="SpecialXlog1PyBackward1", jvp="elementwise", **_XLOG1PY)  # fmt: skip
 op("special_xlog1py_with_number(self, other)", _xlog1py, self=_xlog1py_of_self,
-   node="SpecialXlog1PyBackward2", **_XLOG1PY)  # fmt: skip
+   node="SpecialXlog1PyBackward2", jvp="elementwise", **_XLOG1PY)  # fmt: skip

@@ -138,7 +138,7 @@ op(
 )  # fmt: skip
 
 
-@op("sgn(self)", jvp="elementwise", inplace=True, domain="nonzero")
+@op("sgn(self)", jvp="twice", inplace=True, domain="nonzero")
 def sgn(x: Any) -> Any:
     """The sign; for a complex number the number divided by its absolute value."""
     return np.sign(x) if x.dtype.kind == "c" else _sign(x)

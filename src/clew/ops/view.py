@@ -223,6 +223,13 @@ def _(F: Any, grad: Any, self_shape: Any) -> Any:
     return F.reshape(grad, self_shape)
 
 
+@op("fw_primal(self)", view=True, publish=(), jvp="linear", node="Identity",
+    self=lambda F, grad: grad)  # fmt: skip
+def fw_primal(x: Any) -> Any:
+    """The whole of `self` again: what `unpack_dual` gives, without the tangent."""
+    return x.view()
+
+
 @op("alias(self)", view=True, publish=(), jvp="linear", self=lambda F, grad: grad)
 def alias(x: Any) -> Any:
     """A view of the whole."""

@@ -31,7 +31,7 @@ def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 
 @op("copy(self, source)", node="torch::autograd::CopyBackwards", publish=(), inplace=True,
-    write=_write_copy)  # fmt: skip
+    write=_write_copy, jvp="linear")  # fmt: skip
 def copy(x: Any, source: Any) -> Any:
     """`source` in the shape and type of `self`."""
     out = np.empty_like(x)
@@ -70,7 +70,7 @@ def _write_fill_tensor(x: Any, value: Any) -> None:
 
 
 @op("fill_tensor(self, value)", publish=(), inplace=True, label="fill", node="FillBackward1",
-    write=_write_fill_tensor, tensors_only=True)  # fmt: skip
+    write=_write_fill_tensor, tensors_only=True, jvp="linear")  # fmt: skip
 def fill_tensor(x: Any, value: Any) -> Any:
     """`self` filled with a 0-d tensor."""
     out = np.empty_like(x)

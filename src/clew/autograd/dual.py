@@ -1,0 +1,252 @@
+"""Dual tensors: levels of forward mode, and where the tangents of a tensor are kept.
+
+Layer 4.  Written as PyTorch behaves, with one thing more: levels nest, see below.
+
+Note [Levels]
+    While a level is entered, a tensor may have a *tangent* at it: its derivative along the
+    direction that `make_dual` was given.  `clew.func.jvp` enters a level of its own, inside that
+    of another if need be.  A tangent may itself have tangents, at lower levels only.  So the
+    tangent at a level is computed while that level and all above are hidden: then what is
+    computed has tangents at the lower levels, and is not mistaken for what it is a derivative of.
+    Levels are never used again, so a tensor that outlives its level cannot be mistaken either.
+
+Note [Tangents of views]
+    The tangent of a view is a view of the tangent of its base, of the same geometry.  So a write
+    to one is seen by the other, as it is in the tensors themselves.  This needs a tangent to lie
+    in memory as its tensor does; a tangent that does not is copied.  `make_dual` and `unpack_dual`
+    return views that share no tangent with what they are views of.
+
+Note [Tangents and cycles]
+    A tangent is kept by its tensor, and the history of the tangent may keep that tensor.  Leaving
+    a level takes its tangents away, so such a cycle does not outlive it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from clew.autograd.modes import levels, state
+from clew.autograd.views import TensorMeta
+from clew.dispatch import TENSORS, apply, apply_inplace
+from clew.op import REGISTRY
+from clew.storage import Geometry, geometry, overlaps_itself, root, strided
+from clew.tensor import Tensor
+
+_next_number = itertools.count().__next__
+
+
+class Level:
+    """One level of forward mode; see Note [Levels].
+
+    Attributes:
+        number: higher than that of each level that was entered before.
+        holders: what holds a tangent at this level.
+    """
+
+    __slots__ = ("holders", "number")
+
+    def __init__(self) -> None:
+        self.number = _next_number()
+        self.holders: weakref.WeakSet[TensorMeta] = weakref.WeakSet()
+
+
+def visible() -> list[Level]:
+    """The levels whose tangents operations of this thread carry on, lowest first."""
+    if not state.carries_tangents or state.inference:
+        return []
+    return [level for level in levels if level not in state.hidden_levels]
+
+
+@contextmanager
+def only_below(level: Level) -> Iterator[None]:
+    """Hide a level and those above it; see Note [Levels]."""
+    before = state.hidden_levels
+    state.hidden_levels = before.union(x for x in levels if x.number >= level.number)
+    try:
+        yield
+    finally:
+        state.hidden_levels = before
+
+
+def forget(level: Level) -> None:
+    """Take away all tangents of a level."""
+    for meta in list(level.holders):
+        if meta.tangents is not None:
+            meta.tangents.pop(level, None)
+    level.holders.clear()
+
+
+# -- the tangents of a tensor
+
+
+def tangent_of(tensor: Any, level: Level) -> Any:
+    """The tangent of a tensor at a level, or None; that of a view comes from its base's."""
+    meta = tensor._meta
+    if meta is None:
+        return None
+    tangents = meta.tangents
+    if tangents is not None and level in tangents:
+        return tangents[level]
+    base = base_of(tensor)
+    if base is None or base._meta is None or base._meta.tangents is None:
+        return None
+    below = base._meta.tangents.get(level)
+    if below is None:
+        return None
+    with only_below(level):
+        found = _view_like(below, tensor, base)
+    _keep(tensor, level, found)
+    return found
+
+
+def base_of(tensor: Any) -> Any:
+    """The tensor that this one shares tangents with: the base of a view, up to a `make_dual`."""
+    meta = tensor._meta
+    if meta is None or meta.forward_root:
+        return None
+    return meta.base if meta.forward_base is None else meta.forward_base
+
+
+def set_tangent(tensor: Any, level: Level, tangent: Any) -> None:
+    """Give a tensor that has none its tangent.
+
+    Raises:
+        RuntimeError: it has another size.
+    """
+    if tangent._array.shape != tensor._array.shape:
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original "
+            f"Tensor, this is not supported. Tensor is of size {list(tensor._array.shape)} while "
+            f"the given forward gradient is of size {list(tangent._array.shape)}."
+        )
+    with only_below(level):
+        _keep(tensor, level, _laid_out_like(tangent, tensor))
+
+
+def write_tangent(tensor: Any, level: Level, tangent: Any) -> None:
+    """The tangent of a tensor that was written to, see Note [Tangents of views].
+
+    One that it had is overwritten.  Else it gets one, and if it is a view its base does too: zero
+    where the view does not show.
+    """
+    known = tangent_of(tensor, level)
+    with only_below(level):
+        if known is not None:
+            _copy_into(known, tangent)
+            return
+        base = base_of(tensor)
+        if base is None:
+            _keep(tensor, level, _laid_out_like(tangent, tensor))
+            return
+        whole = _zeros_like(base, _tangent_dtype(base, tangent))
+        _keep(base, level, whole)
+        part = _view_like(whole, tensor, base)
+        _copy_into(part, tangent)
+        _keep(tensor, level, part)
+
+
+def inherit_root(view: Any, source: Any) -> None:
+    """Note for a new view which tensor it shares tangents with, if that is not its base."""
+    above = source._meta
+    if above is None:
+        return
+    if above.forward_root:
+        view._meta.forward_base = source
+    elif above.forward_base is not None:
+        view._meta.forward_base = above.forward_base
+
+
+def dual_at(level: Level, tensor: Any, tangent: Any) -> Any:
+    """A view of a tensor, with a tangent at a level, which the tensor must not have."""
+    dual = _alone(apply(REGISTRY["view"], (tensor,), {"size": tensor._array.shape}))
+    if not state.inference:
+        set_tangent(dual, level, tangent)
+    return dual
+
+
+def parts_at(level: Level, tensor: Any) -> tuple[Any, Any]:
+    """A view of a tensor without its tangent at a level, and the tangent or None."""
+    tangent = tangent_of(tensor, level) if state.carries_tangents else None
+    with only_below(level):
+        primal = apply(REGISTRY["fw_primal"], (tensor,))
+    return _alone(primal), tangent
+
+
+def _alone(view: Any) -> Any:
+    """A view that shares no tangent with what it is a view of; see Note [Tangents of views]."""
+    meta = view._ensure_meta()
+    meta.forward_root, meta.forward_base = True, None
+    return view
+
+
+def _keep(tensor: Any, level: Level, tangent: Any) -> None:
+    meta = tensor._ensure_meta()
+    if meta.tangents is None:
+        meta.tangents = {}
+    meta.tangents[level] = tangent
+    level.holders.add(meta)
+
+
+# -- how tangents lie in memory
+
+
+def _laid_out_like(tangent: Any, tensor: Any) -> Any:
+    """The tangent itself, if it lies in memory as the tensor does, else a copy that does."""
+    if _lie_alike(tangent._array, tensor._array):
+        return tangent
+    made = _zeros_like(tensor, tangent._array.dtype)
+    return _copy_into(made, tangent)
+
+
+def _lie_alike(a: np.ndarray, b: np.ndarray) -> bool:
+    if a.size == 0:
+        return True
+    if a.base is None and b.base is None and a.strides == b.strides and a.itemsize == b.itemsize:
+        return True
+    mine, other = geometry(a), geometry(b)
+    return (
+        all(n == 1 or s == t for n, s, t in zip(mine.size, mine.stride, other.stride))
+        and mine.offset == other.offset
+        and root(a).nbytes // a.itemsize == root(b).nbytes // b.itemsize
+    )
+
+
+def _zeros_like(tensor: Any, dtype: np.dtype) -> Any:
+    """Zeros that lie in memory as a tensor does, in a storage as large."""
+    array = tensor._array
+    place = geometry(array)
+    if overlaps_itself(array):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a "
+            "single memory location. Please clone() the tensor before performing the operation."
+        )
+    storage = np.zeros(max(root(array).nbytes // array.itemsize, 1), dtype)
+    found = strided(storage, Geometry(place.size, place.stride, place.offset))
+    return Tensor._from_array(found if array.size else np.zeros(array.shape, dtype))
+
+
+def _tangent_dtype(base: Any, tangent: Any) -> np.dtype:
+    """The type of a base's tangent, of which a view is to hold `tangent`."""
+    mine: np.dtype = base._array.dtype
+    return mine if mine.kind == "c" else np.result_type(tangent._array.real.dtype)
+
+
+def _copy_into(target: Any, source: Any) -> Any:
+    return apply_inplace(REGISTRY["copy"], target, (source,), {}, "copy_")
+
+
+def _view_like(whole: Any, view: Any, base: Any) -> Any:
+    """The part of a base's tangent that belongs to a view of it."""
+    place, below = geometry(view._array), geometry(base._array)
+    if view._array.dtype == base._array.dtype:
+        size, stride, offset = place
+        return TENSORS.as_strided(
+            whole, size=size, stride=stride, storage_offset=offset, base=below
+        )
+    return TENSORS.reread(whole, view=place, base=below, kind=view.dtype)
