@@ -68,6 +68,18 @@ class Observer:
     def before_optimizer_step(self, optimizer: Any) -> None:
         """An optimizer is about to update its parameters."""
 
+    def on_cut(self, kind: str, source: Any, result: Any) -> None:
+        """Values of `source` leave the graph by ``detach()``, ``.data``, ``item()`` or the like.
+
+        `result` is what they have become: a tensor, a number, an array.
+        """
+
+    def on_dead_grad(self, tensor: Any) -> None:
+        """The gradient of a result, which keeps none, was asked for."""
+
+    def on_tensor_hook(self, tensor: Any, hook: Any, handle: Any) -> None:
+        """A hook on the gradient of `tensor` was registered."""
+
     def on_optimizer_step(self, optimizer: Any) -> None:
         """An optimizer has updated its parameters."""
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from clew import dtypes
 from clew.autograd.handles import RemovableHandle, add_hook
+from clew.autograd.hooks import Retain
 from clew.autograd.modes import state
 from clew.autograd.node import FIRST, Node
 from clew.autograd.views import NO_EDGE, TensorMeta, accumulator, refresh
@@ -249,7 +250,7 @@ class Tensor:
         if node.seq == FIRST or self.retains_grad:
             return
         self._ensure_meta().retains_grad = True
-        node._hooks().retain[output_nr] = _Retain(self)
+        node._hooks().retain[output_nr] = Retain(self)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Call ``hook(grad)`` when the gradient is computed; a Tensor it returns replaces it.
@@ -264,9 +265,13 @@ class Tensor:
             meta = self._ensure_meta()
             if meta.hooks is None:
                 meta.hooks = OrderedDict()
-            return add_hook(meta.hooks, hook)
-        tables = node._hooks().tensor
-        return add_hook(tables.setdefault(output_nr, OrderedDict()), hook)
+            table = meta.hooks
+        else:
+            table = node._hooks().tensor.setdefault(output_nr, OrderedDict())
+        handle = add_hook(table, hook)
+        for observer in observers:
+            observer.on_tensor_hook(self, hook, handle)
+        return handle
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call ``hook(param)`` after a gradient was accumulated into this leaf.
@@ -293,6 +298,8 @@ class Tensor:
         t._cut = self._cut_by("detach()")
         if self.is_inference():
             t._ensure_meta().inference = True
+        for observer in observers:
+            observer.on_cut("detach()", self, t)
         return t
 
     def _cut_by(self, name: str) -> tuple[str, Any] | None:
@@ -315,6 +322,8 @@ class Tensor:
                 "function in torch/optim/optimizer.py as the solution."
             )
         if self._edge is not None:
+            for observer in observers:
+                observer.on_cut("detach_()", self, self)
             self._cut = self._cut_by("detach_()")
             self._edge = None
             meta.retains_grad = False
@@ -327,6 +336,8 @@ class Tensor:
         t = self._alias()
         t._counter = VersionCounter()
         t._cut = self._cut_by(".data")
+        for observer in observers:
+            observer.on_cut(".data", self, t)
         return t
 
     @data.setter
@@ -441,24 +452,6 @@ _NO_HOOK = "cannot register a hook on a tensor that doesn't require gradient"
 _NO_HOOK_CURE = "compute it from a tensor that requires grad, or call x.requires_grad_() first"
 
 
-class _Retain:
-    """Stores a gradient in a non-leaf, which it must not keep alive."""
-
-    __slots__ = ("tensor",)
-
-    def __init__(self, tensor: Tensor) -> None:
-        self.tensor = weakref.ref(tensor)
-
-    def __call__(self, grad: Tensor) -> None:
-        tensor = self.tensor()
-        if tensor is None:
-            return
-        if tensor._grad is None:
-            tensor._grad = grad.clone()
-        else:
-            tensor._grad = tensor._grad + grad
-
-
 def _check_grad(tensor: Tensor, grad: Any) -> None:
     if not isinstance(grad, Tensor):
         raise TypeError(
@@ -497,4 +490,6 @@ def _dtype_word(tensor: Tensor) -> str:
 
 
 def _warn_non_leaf_grad(tensor: Tensor) -> None:
+    for observer in observers:
+        observer.on_dead_grad(tensor)
     warnings.warn(non_leaf_grad_text(tensor), UserWarning, stacklevel=3)

@@ -10,6 +10,7 @@ Hooks see Tensors.  A gradient that a hook has seen is no longer the engine's ow
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 from clew.autograd.node import AccumulateGrad, Node
@@ -117,3 +118,21 @@ def call_post_accumulate(node: AccumulateGrad) -> None:
             clause = f"expected Variable, but hook returned '{type(returned).__name__}'"
             raise HookTypeError(clause, hook, node)
         raise HookResultError("Tensor post accumulate grad hooks should return None.", hook, node)
+
+
+class Retain:
+    """Stores a gradient in a non-leaf, which it must not keep alive."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = weakref.ref(tensor)
+
+    def __call__(self, grad: Any) -> None:
+        tensor = self.tensor()
+        if tensor is None:
+            return
+        if tensor._grad is None:
+            tensor._grad = grad.clone()
+        else:
+            tensor._grad = tensor._grad + grad

@@ -16,6 +16,7 @@ from clew import __version__
 COMMANDS = {
     "run": "run an unmodified PyTorch script on clew",
     "graph": "run a script and draw the graph of a backward pass",
+    "doctor": "run a PyTorch script and say which autograd mistakes it makes",
     "info": "show versions, BLAS threads and which extras are installed",
 }
 """The commands and what each does; `clew.cli.<name>` holds `main(arguments)`."""
@@ -26,6 +27,7 @@ examples:
   clew run train.py --summary         and then shows what its tensors and graph held
   clew run --engine torch train.py    the same script on real PyTorch
   clew graph train.py                 writes train.graph.html, the graph of its first backward
+  clew doctor train.py                what is wrong with its graphs and gradients
   clew run -h                         all that a command takes
 """
 

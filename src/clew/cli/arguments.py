@@ -1,4 +1,4 @@
-"""Which words of `clew run ...` are clew's and which are the script's.  Standard library only.
+"""Which words of `clew run ...` (and the like) are clew's, which the script's.  Standard library.
 
 clew's options stand before the script or, as the very last words, after it.  Everything else
 after the script is the script's own, whatever it looks like.  A `--` ends clew's options for
@@ -13,11 +13,37 @@ from clew.cli.program import Program
 
 ENGINES = ("clew", "torch")
 
-_TRAILING = (
-    ["--summary"],
-    *(["--engine", engine] for engine in ENGINES),
-    *([f"--engine={engine}"] for engine in ENGINES),
-)
+
+class Words:
+    """The options of a command.
+
+    Args:
+        flags: those without a value.
+        valued: those with one, and the values that they may have; None for any.
+    """
+
+    def __init__(self, flags: set[str], valued: dict[str, tuple[str, ...] | None]) -> None:
+        self.flags = flags
+        self.valued = valued
+
+    def allows(self, name: str, value: str) -> bool:
+        """Whether an option may have a value."""
+        values = self.valued.get(name, ())
+        return values is None or value in values
+
+    def at_end(self, words: list[str]) -> list[str] | None:
+        """The option that ends a command line, or None."""
+        if words and words[-1] in self.flags:
+            return words[-1:]
+        name, equals, value = words[-1].partition("=") if words else ("", "", "")
+        if equals and self.allows(name, value):
+            return words[-1:]
+        if len(words) > 1 and self.allows(words[-2], words[-1]):
+            return words[-2:]
+        return None
+
+
+RUN = Words({"--summary"}, {"--engine": ENGINES})
 
 _DESCRIPTION = """\
 Run an unmodified PyTorch script, or with -m a module, with `torch` meaning clew.
@@ -39,28 +65,38 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, Program]:
     own, rest = split(arguments)
     parser = _parser()
     options = parser.parse_args(own)
-    is_module = rest[:1] == ["-m"]
-    if is_module:
-        rest = rest[1:]
-    if not rest:
-        parser.error("which module? -m needs a name" if is_module else "which script?")
+    program = program_of(rest, parser)
     if options.summary and options.engine == "torch":
         parser.error("--summary shows what clew recorded; it cannot go with --engine torch")
-    return options, Program(rest[0], rest[1:], is_module)
+    return options, program
 
 
-def split(arguments: list[str]) -> tuple[list[str], list[str]]:
+def program_of(words: list[str], parser: argparse.ArgumentParser) -> Program:
+    """The program that the script's words name.
+
+    Raises:
+        SystemExit: they name none (status 2).
+    """
+    is_module = words[:1] == ["-m"]
+    if is_module:
+        words = words[1:]
+    if not words:
+        parser.error("which module? -m needs a name" if is_module else "which script?")
+    return Program(words[0], words[1:], is_module)
+
+
+def split(arguments: list[str], options: Words = RUN) -> tuple[list[str], list[str]]:
     """clew's own words; and the script, or -m and the module, with its arguments."""
     start = 0
     while start < len(arguments) and _is_option(arguments[start]):
-        start += 2 if arguments[start] == "--engine" else 1
+        start += 2 if arguments[start] in options.valued else 1
     own, rest = arguments[:start], arguments[start:]
     if rest[:1] == ["--"]:
         return own, rest[1:]
     if "--" in rest:
         return own, rest
     shortest = 2 if rest[:1] == ["-m"] else 1
-    while option := _last_option(rest[shortest:]):
+    while option := options.at_end(rest[shortest:]):
         own += option
         rest = rest[: -len(option)]
     return own, rest
@@ -68,13 +104,6 @@ def split(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 def _is_option(word: str) -> bool:
     return word.startswith("-") and word not in ("-m", "--")
-
-
-def _last_option(words: list[str]) -> list[str] | None:
-    for option in _TRAILING:
-        if words[-len(option) :] == option:
-            return option
-    return None
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -10,7 +10,7 @@ import importlib.util
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -35,8 +35,14 @@ class Program:
     arguments: list[str]
     is_module: bool = False
 
-    def run(self) -> tuple[int, ModuleType]:
+    def run(
+        self, at_end: Callable[[BaseException | None], None] | None = None
+    ) -> tuple[int, ModuleType]:
         """Run it to the end of its main thread.
+
+        Args:
+            at_end: called with the exception that ended the program, if one did, while what it
+                made is still there.
 
         An exception that the program does not catch is shown as `python` shows it, without the
         frames of clew that lead to the program.
@@ -49,21 +55,24 @@ class Program:
         """
         main = ModuleType("__main__")
         with _python_started_with(self, main):
-            return self._run(main), main
+            status, error = self._run(main)
+            if at_end is not None:
+                at_end(error)
+            return status, main
 
-    def _run(self, main: ModuleType) -> int:
+    def _run(self, main: ModuleType) -> tuple[int, BaseException | None]:
         try:
             code = _load_module(self.name, main) if self.is_module else _load(self.name, main)
             exec(code, main.__dict__)
         except SystemExit as error:
-            return _status_of(error)
+            return _status_of(error), None
         except CannotStart:
             raise
         except BaseException as error:
             trace = _frames_of_program(error.__traceback__)
             sys.excepthook(type(error), error.with_traceback(trace), trace)
-            return 130 if isinstance(error, KeyboardInterrupt) else 1
-        return 0
+            return (130 if isinstance(error, KeyboardInterrupt) else 1), error
+        return 0, None
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from clew.autograd.modes import state
 from clew.device import device, require_cpu
 from clew.dispatch import apply
 from clew.errors import NonLeafCopyError, scalar_of_graph_text
+from clew.observers import observers
 from clew.op import REGISTRY
 from clew.publish import composite
 from clew.tensor import Tensor
@@ -31,6 +32,8 @@ def item(self: Tensor) -> Any:
     if array.size != 1:
         raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
     value = array.item()
+    for observer in observers:
+        observer.on_cut("item()", self, value)
     return float(value) if array.dtype.kind == "V" else value
 
 
@@ -40,6 +43,8 @@ def tolist(self: Tensor) -> Any:
     array = self._array
     if array.dtype.kind == "V":
         array = array.astype(np.float32)
+    for observer in observers:
+        observer.on_cut("tolist()", self, None)
     return array.tolist()
 
 
@@ -57,6 +62,8 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         )
     if self._array.dtype.kind == "V":
         raise TypeError("Got unsupported ScalarType BFloat16")
+    for observer in observers:
+        observer.on_cut("numpy()", self, self._array)
     return self._array
 
 

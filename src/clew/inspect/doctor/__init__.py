@@ -1,0 +1,165 @@
+"""The doctor: watches a program, and says which mistakes with graphs and gradients it makes.
+
+Imports the watcher and the rules.  `doctor` watches a block of code, `clew doctor` a script,
+``pytest --clew-doctor`` tests; `explain` is about one exception.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType, TracebackType
+from typing import Any
+
+from clew.inspect.doctor.explain import explain
+from clew.inspect.doctor.finding import SEVERITIES, Finding
+from clew.inspect.doctor.rules import RULES, Options, Rule
+from clew.inspect.watch import Stream, watch_clew, watch_torch, when_imported
+
+__all__ = ["Doctor", "Finding", "Options", "doctor", "explain"]
+
+ENGINES = ("clew", "torch")
+
+AT_WORK: list[_Patient] = []
+"""What is watched now; `clew.why` asks for what was noted there."""
+
+
+class Doctor:
+    """Watches from entering to leaving a ``with``; finds what is wrong.
+
+    Args:
+        engine: ``"clew"``, ``"torch"``, or None for clew and, if the program has it or imports
+            it, real PyTorch.
+        options: the thresholds of the rules.
+        show: print the findings on leaving.
+        catch: an exception that leaves the block is explained, and goes on (always).
+
+    Attributes:
+        findings: what was found, worst first; complete once the block is left.
+    """
+
+    def __init__(
+        self, engine: str | None = None, options: Options | None = None, *, show: bool = True
+    ) -> None:
+        if engine not in (None, *ENGINES):
+            raise ValueError(f"engine is 'clew', 'torch' or None, got {engine!r}")
+        self.engine = engine
+        self.options = options or Options()
+        self.show = show
+        self._found: list[Finding] = []
+        self._patients: list[_Patient] = []
+        self._forget_import: Any = None
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was found, worst first, then by line."""
+        order = {severity: i for i, severity in enumerate(SEVERITIES)}
+        return sorted(
+            self._found, key=lambda f: (order[f.severity], f.rule, f.file or "", f.line or 0)
+        )
+
+    @property
+    def status(self) -> int:
+        """1 if there is an error or a warning, else 0."""
+        return int(any(f.severity != "info" for f in self._found))
+
+    def start(self, base: FrameType | None = None) -> Doctor:
+        """Begin to watch; `base` is the outermost frame that counts as the program's."""
+        frame = base or sys._getframe(1)
+        if self.engine in (None, "clew"):
+            self._add(watch_clew, frame)
+        if self.engine in (None, "torch"):
+            real = sys.modules.get("torch")
+            if real is None or not hasattr(real, "__clew_module__"):
+                self._forget_import = when_imported("torch", lambda: self._add(watch_torch, frame))
+        return self
+
+    def _add(self, watch: Any, frame: FrameType | None) -> None:
+        stream, watcher = watch(frame, checksums=self.options.checksums)
+        self._patients.append(_Patient(stream, watcher, self.options, self._found))
+
+    def mark(self) -> None:
+        """An iteration ends here: for programs that have no optimizer and no repeated backward."""
+        for patient in self._patients:
+            patient.stream.mark()
+
+    def stop(self, error: BaseException | None = None) -> None:
+        """End it; `error` is what ended the program, to be explained."""
+        if self._forget_import is not None:
+            self._forget_import()
+        for patient in reversed(self._patients):
+            patient.stop(error)
+        self._patients.clear()
+
+    def __enter__(self) -> Doctor:
+        return self.start(sys._getframe(1))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop(error if isinstance(error, Exception) else None)
+        if self.show:
+            from clew.inspect.doctor.report import print_findings
+
+            print_findings(self.findings)
+
+
+class _Patient:
+    """One engine that is watched: its stream, its watcher, its rules."""
+
+    def __init__(
+        self, stream: Stream, watcher: Any, options: Options, findings: list[Finding]
+    ) -> None:
+        self.stream = stream
+        self.watcher = watcher
+        self.findings = findings
+        self.rules: list[Rule] = [rule(stream, options, findings) for rule in RULES]
+        stream.listeners += self.rules
+        watcher.start()
+        AT_WORK.append(self)
+
+    def stop(self, error: BaseException | None) -> None:
+        AT_WORK.remove(self)
+        self.watcher.stop()
+        self.stream.finish()
+        if error is not None:
+            self._explain(error)
+        for rule in self.rules:
+            rule.finish()
+        self.stream.close()
+
+    def _explain(self, error: BaseException) -> None:
+        """Add what ended the program, unless a rule has said it when it happened."""
+        last = self.stream.calls[-1] if self.stream.calls else None
+        if (
+            last is not None
+            and last.error is error
+            and any(f.severity == "error" for f in self.findings)
+        ):
+            return
+        finding = explain(error, self.stream)
+        if finding.rule and not any(f.rule == finding.rule and f.line == finding.line
+                                    for f in self.findings):  # fmt: skip
+            self.findings.append(finding)
+
+
+def doctor(engine: str | None = None, *, show: bool = True, **options: Any) -> Doctor:
+    """Watch the code of a ``with`` block and say which autograd mistakes it makes.
+
+    The findings are printed when the block is left, and stand in ``findings``.
+
+    Args:
+        engine: which engine to watch; both by default, real PyTorch only if the program uses it.
+        show: print the findings.
+        options: thresholds, see `Options`.
+
+    >>> with clew.doctor(show=False) as d:
+    ...     x = torch.ones(3, requires_grad=True)
+    ...     for _ in range(3):
+    ...         (x * x).sum().backward(retain_graph=True)
+    >>> [finding.rule for finding in d.findings]
+    ['R05']
+    """
+    return Doctor(engine, Options(**options), show=show)

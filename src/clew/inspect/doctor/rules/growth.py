@@ -1,0 +1,195 @@
+"""R01, a graph that grows from one iteration to the next."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+from clew.inspect.doctor.finding import human, several
+from clew.inspect.doctor.rules.base import Rule, line_of
+from clew.inspect.holders import Chain, chain_to
+from clew.inspect.watch import Component, NodeInfo, Path, reach
+from clew.site import SourceLine
+
+
+class GrowingGraph(Rule):
+    """Nodes of earlier iterations are alive, and became more in three iterations in a row.
+
+    A count that falls back to half is a saw-tooth (truncated backpropagation through time, a list
+    that is emptied), and no growth.  Counted are nodes alive; what holds them is looked for while
+    it can be found.
+    """
+
+    id = "R01"
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.counts: list[int] = []
+        self.streak = self.best = 0
+        self.since = 0
+        self.held: _Held | None = None
+        self.falls = False
+        self.repeated: dict[Path, _Repeated] = {}
+
+    def on_clock(self) -> None:
+        """Counts from before were of another kind of iteration."""
+        self.counts, self.streak, self.best = [], 0, 0
+
+    def on_iteration(self, number: int) -> None:
+        self._count(number)
+
+    def _old(self, number: int) -> int:
+        return sum(n for i, n in self.stream.alive.items() if i < number)
+
+    def _count(self, number: int) -> None:
+        now = self._old(number)
+        if self.counts and now > self.counts[-1]:
+            if self.streak == 0:
+                self.since = number
+            self.streak += 1
+        else:
+            self.streak = 0
+        if self.best and now <= self.best / 2:
+            self.falls = True
+        self.best = max(self.best, now)
+        self.counts.append(now)
+        if self.streak >= self.options.growth and _is_power(self.streak - self.options.growth + 1):
+            self._look(number, now)
+
+    def _look(self, number: int, now: int) -> None:
+        """Find out who holds the nodes, once those that are only garbage are gone."""
+        if self.held is None:
+            gc.collect()
+            left = self._old(number)
+            if left < now:
+                self.counts[-1], self.streak = left, 0
+                return
+        held = self._find_holder(number)
+        if held is not None:
+            rate = (self.counts[-1] - self.counts[-1 - self.streak]) / self.streak
+            held.nodes, held.rate = self.counts[-1], rate
+            self.held = held
+
+    def _find_holder(self, number: int) -> _Held | None:
+        ends = sorted((i for i in self.stream.infos if i.tensor() is not None), key=lambda i: i.seq)
+        some = [*ends[:8], *ends[-8:]]
+        old = {end: sum(i.iteration < number for i in reach([end])) for end in some}
+        best = max(some, key=lambda i: (old[i], -i.seq), default=None)
+        if best is None or not old[best]:
+            return None
+        tensor = best.tensor()
+        chain = chain_to(tensor, ignore=[some, ends])
+        live = sum(
+            s.storage.nbytes
+            for storage in self.stream.storages.values()
+            for s in list(storage.saved)[:1]
+            if s.nbytes and s.node is not None and s.node.iteration < number
+        )
+        return _Held(chain, best.path, live)
+
+    # -- without an optimizer and without a backward: the repeated line is the iteration
+
+    def on_op(self, name: str, inputs: Any, info: NodeInfo | None, path: Path) -> None:
+        if info is None or self.stream.clock is not None or self.stream.calls:
+            return
+        seen = self.repeated.setdefault(path, _Repeated())
+        seen.count += 1
+        seen.components.append(info.component)
+        if len(seen.components) > 64:
+            del seen.components[1:-32]
+        if seen.count >= 4 and _is_power(seen.count):
+            self._look_at_line(path, seen)
+
+    def _look_at_line(self, path: Path, seen: _Repeated) -> None:
+        alive = [i for i in self.stream.infos if i.path is path and i.tensor() is not None]
+        apart = {i.component.root() for i in alive}
+        if len(apart) >= 3:
+            first = min(alive, key=lambda i: i.seq)
+        else:
+            joined = [c for c in apart if max(c.merges.values(), default=0) >= 3]
+            if not joined:
+                return
+            first = max(alive, key=lambda i: i.seq)
+        chain = chain_to(first.tensor(), ignore=[alive])
+        if chain is None or (len(apart) >= 3 and len(chain.links) < 2):
+            return
+        live = self.stream.live_bytes
+        held = _Held(chain, first.path, live)
+        held.nodes = sum(c.alive for c in apart)
+        held.rate = held.nodes / max(seen.count, 1)
+        seen.held = held
+
+    # -- the verdict
+
+    def finish(self) -> None:
+        if self.held is None:
+            self._judge_lines()
+            return
+        if self.falls or self.found("R06"):
+            return
+        if self.held.chain is None and self.found("R16"):
+            return  # a cycle holds them, which that rule has explained
+        self._say(self.held, self.since, len(self.counts))
+
+    def _judge_lines(self) -> None:
+        if self.found("R06"):
+            return
+        for seen in self.repeated.values():
+            if seen.held is not None and not any(c.root().used for c in seen.components):
+                self._say(seen.held, 1, seen.count)
+                return
+
+    def _say(self, held: _Held, since: int, iterations: int) -> None:
+        where, chain = self._place(held)
+        saved = (
+            f"{human(held.live)} saved for backward are still held"
+            if held.live
+            else "what they had saved for backward is freed, their shells are not"
+        )
+        name = chain.variable if chain else None
+        who = f"held by {chain}" if chain else "the holder was not found"
+        self.report(
+            "warning", where,
+            f"The graph grows: nodes of earlier iterations stay alive, {held.rate:.0f} more in "
+            f"each, since iteration {since + 1}; {several(held.nodes, 'node')} after {iterations} "
+            f"iterations, {who}. Of these, {saved} (about 0.9 kB a node).",
+            f"Keep a number or detached values: store .item() or .detach() instead of the tensor "
+            f"in {name}." if name else "Store .item() or .detach() of what is kept.",
+            [("held by", where), ("recorded", held.path)],
+            holder=str(chain) if chain else None, nodes_per_iteration=round(held.rate, 1),
+            nodes=held.nodes, live_saved_bytes=held.live, shell_bytes=900 * held.nodes,
+            since_iteration=since + 1, iterations=iterations,
+        )  # fmt: skip
+
+    def _place(self, held: _Held) -> tuple[SourceLine | None, Chain | None]:
+        chain = held.chain
+        if chain is not None and chain.file and chain.line:
+            import linecache
+
+            text = linecache.getline(chain.file, chain.line).strip()
+            return SourceLine(chain.file, chain.line, "", text), chain
+        return line_of(held.path), chain
+
+
+class _Held:
+    """What was found to hold old nodes."""
+
+    def __init__(self, chain: Chain | None, path: Path, live: int) -> None:
+        self.chain = chain
+        self.path = path
+        self.live = live
+        self.nodes = 0
+        self.rate = 0.0
+
+
+class _Repeated:
+    """A line that ran repeatedly before any backward."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.components: list[Component] = []
+        self.held: _Held | None = None
+
+
+def _is_power(n: int) -> bool:
+    return n > 0 and n & (n - 1) == 0
