@@ -214,7 +214,7 @@ class SparseTensor(Tensor):
         self._elements.grad = value._elements if isinstance(value, SparseTensor) else value
 
     @property
-    def data(self) -> SparseTensor:
+    def data(self) -> Any:
         """The same memory, unnoticed by autograd."""
         return self.like(self._elements.data)
 
