@@ -55,7 +55,7 @@ class Scope:
         name: what the parent module calls it (``layer1.0``); its class for an outermost module.
         type: the name of the module's class.
         path: the names from the outermost module on, joined by points.
-        call: how often this module had been called before in the recording.
+        call: how many earlier calls of this module are in the graph.
     """
 
     id: int

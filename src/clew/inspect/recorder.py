@@ -69,8 +69,9 @@ class _ClewWatcher(Observer):
         self.recording.leave_module(module, next_sequence_nr())
 
     def on_backward_start(self, task: Any) -> None:
-        roots = [node.seq for node, count in task.reached.items() if not count]
-        self.recording.begin_backward(roots, next_sequence_nr())
+        self.recording.begin_backward(
+            lambda: [node.seq for node in task.reached], next_sequence_nr()
+        )
 
     def on_backward_end(self, task: Any) -> None:
         self.recording.end_backward(next_sequence_nr())
@@ -186,8 +187,7 @@ def watched_torch_engine(begin: Any, end: Any) -> Any:
 
 def _watched_engine(torch: Any, recording: Recording, now: Any) -> Any:
     def begin(roots: Any) -> None:
-        nodes = [getattr(r, "node", None) or getattr(r, "grad_fn", None) for r in roots]
-        recording.begin_backward([n._sequence_nr() for n in nodes if n is not None], now())
+        recording.begin_backward(lambda: torch_adapter.reached(roots), now())
 
     return watched_torch_engine(begin, lambda: recording.end_backward(now()))
 

@@ -13,7 +13,7 @@ import os
 import sys
 import weakref
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from clew.inspect.model import GraphNode, Scope
@@ -21,9 +21,6 @@ from clew.site import Site, resolve
 
 OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 """Where clew is; what runs there is not the user's program."""
-
-FIRST_OF_LEAVES = 2**63
-"""`AccumulateGrad` has a number above this; it is not made when it is first used."""
 
 
 class Recording:
@@ -40,10 +37,11 @@ class Recording:
         self._open: list[tuple[int, Any]] = []
         self._root_names: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._paths: weakref.WeakKeyDictionary[Any, dict[int, str]] = weakref.WeakKeyDictionary()
-        self._calls: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._scope_marks = _Marks()
         self._site_marks = _Marks()
         self._order_marks = _Marks()
+        self._began: list[int] = []
+        self._orders = False  # whether a backward pass has recorded nodes
         self._steps: list[tuple[int, int]] = []
         self.first: int | None = None
         self.last: int | None = None
@@ -55,12 +53,8 @@ class Recording:
         parent = self._open[-1] if self._open else None
         name = self._root_name(module) if parent is None else self._name_in(parent[1], module)
         path = name if parent is None else f"{self.scopes[parent[0]].path}.{name}"
-        call = self._calls.get(module, 0)
-        self._calls[module] = call + 1
-        scope = Scope(
-            len(self.scopes), None if parent is None else parent[0], name, type(module).__name__,
-            path, call,
-        )  # fmt: skip
+        around = None if parent is None else parent[0]
+        scope = Scope(len(self.scopes), around, name, type(module).__name__, path)
         self.scopes.append(scope)
         self._open.append((scope.id, module))
         self._scope_marks.add(now, scope.id)
@@ -73,14 +67,20 @@ class Recording:
                 break
         self._scope_marks.add(now, self._open[-1][0] if self._open else None)
 
-    def begin_backward(self, root_seqs: list[int], now: int) -> None:
-        """A backward pass begins, from nodes of these numbers."""
-        orders = [self._order_marks.at(seq) or 0 for seq in root_seqs if seq < FIRST_OF_LEAVES]
+    def begin_backward(self, reached: Callable[[], Iterable[int]], now: int) -> None:
+        """A backward pass begins; `reached` gives the numbers of all nodes that it leads to.
+
+        It is asked only if an earlier pass has recorded nodes, which is rare.
+        """
+        orders = [self._order_marks.at(seq) or 0 for seq in reached()] if self._orders else []
         self._order_marks.open(now, 1 + max(orders, default=0))
+        self._began.append(now)
 
     def end_backward(self, now: int) -> None:
         """The backward pass that began last has ended."""
         self._order_marks.close(now)
+        if self._began and now > self._began.pop():
+            self._orders = True
 
     def made_by(self, site: Site | None, begin: int, end: int) -> None:
         """A line has made the nodes from `begin` to before `end`."""
@@ -229,18 +229,19 @@ def _ancestors(scope: int | None, scopes: list[Scope]) -> list[int]:
 
 
 def _renumbered(nodes: list[GraphNode], scopes: list[Scope]) -> list[Scope]:
-    """Only the scopes that nodes are in, numbered anew."""
+    """Only the scopes that nodes are in, numbered anew, with calls counted among them."""
     used = sorted({a for n in nodes for a in _ancestors(n.scope, scopes)})
     numbers = {old: new for new, old in enumerate(used)}
     for node in nodes:
         node.scope = None if node.scope is None else numbers[node.scope]
+    calls: dict[str, int] = {}
     kept = []
     for old in used:
         scope = scopes[old]
         parent = None if scope.parent is None else numbers[scope.parent]
-        kept.append(
-            Scope(numbers[old], parent, scope.name, scope.type, scope.path, scope.call)
-        )  # fmt: skip
+        call = calls.get(scope.path, 0)
+        calls[scope.path] = call + 1
+        kept.append(Scope(numbers[old], parent, scope.name, scope.type, scope.path, call))
     return kept
 
 

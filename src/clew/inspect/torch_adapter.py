@@ -63,6 +63,19 @@ def edge_of(value: Any) -> tuple[Any, int]:
     return edge.node, edge.output_nr
 
 
+def reached(roots: Iterable[Any]) -> list[int]:
+    """The numbers of all nodes that a backward pass from tensors or gradient edges leads to."""
+    stack = [edge_of(getattr(root, "node", root))[0] for root in roots]
+    seen = {node for node in stack if node is not None}
+    stack = list(seen)
+    while stack:
+        for node, _ in stack.pop().next_functions:
+            if node is not None and node not in seen:
+                seen.add(node)
+                stack.append(node)
+    return [node._sequence_nr() for node in seen]
+
+
 def edges(node: Any) -> tuple[tuple[Any, int], ...]:
     """(node, output number) of each input; (None, 0) of a constant one."""
     return node.next_functions

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from clew.inspect import clew_adapter, torch_adapter
+from clew.inspect.fold import short_name
 from clew.inspect.recorder import user_site, watched_torch_engine
 from clew.inspect.trace import Memory, trace
 from clew.inspect.walk import ordered
 from clew.observers import Observer, observers
 from clew.site import here, resolve
 from clew.storage import root
+
+
+def _name(op: Any) -> str:
+    """What PyTorch calls an op: ``native_layer_norm`` of ``NativeLayerNormBackward0``."""
+    if isinstance(op, type):  # a custom Function
+        return op.__name__
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", short_name(op.node_name)).lower()
 
 
 def _line(site: Any) -> str:
@@ -54,11 +63,10 @@ class ClewTracer(Observer):
         self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], node: Any,
         attrs: dict[str, Any],
     ) -> None:  # fmt: skip
-        name = op.__name__ if isinstance(op, type) else op.label
-        self._forward(op, name, inputs, outputs)
+        self._forward(op, _name(op), inputs, outputs)
 
     def on_inplace(self, op: Any, target: Any, node: Any) -> None:
-        self._forward(op, f"{op.label}_", (), (target,))
+        self._forward(op, f"{_name(op)}_", (), (target,))
 
     def _forward(self, op: Any, name: str, inputs: Any, outputs: Any) -> None:
         begin = self._trace.now()  # of a custom Function nobody hears before it has run
