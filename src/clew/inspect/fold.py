@@ -115,31 +115,30 @@ def _unwrapped(item: Any) -> Any:
 
 def _put_leaves_first(root: Group, forward: Sequence[GraphNode]) -> None:
     """Let a leaf stand before the group of its first use, not between what is in it."""
-    first_use: dict[int, int] = {}
+    first_use: dict[int, tuple[int, int]] = {}  # by node: its first user, and as which input
     for node in forward:
-        for edge in node.edges:
+        for number, edge in enumerate(node.edges):
             if edge is not None:
-                first_use.setdefault(edge[0], node.id)
+                first_use.setdefault(edge[0], (node.id, number))
     leaves = {n.id for n in forward if n.leaf}
     around = {_key(c): _key(group) for group in root.groups() for c in group.children}
     for group in root.groups():
+        if all(isinstance(c, Group) or c not in leaves for c in group.children):
+            continue
         places = {_key(c): i for i, c in enumerate(group.children)}
 
-        def place(child: Any, places: dict[Any, int] = places) -> tuple[int, int]:
+        def place(child: Any, places: dict[Any, int] = places) -> tuple[int, int, int]:
             key = _key(child)
-            if key not in leaves:
-                return places[key], 1
-            user: Any = first_use.get(key)
+            user, number = first_use.get(key, (None, 0)) if key in leaves else (None, 0)
             while user is not None and user not in places:
                 user = around.get(user)
-            return (places[key], 1) if user is None else (places[user], 0)
+            return (places[key], 1, 0) if user is None else (places[user], 0, number)
 
-        if any(c in leaves for c in group.children if not isinstance(c, Group)):
-            group.children.sort(key=place)
-            group.children = _leaves_together(group.children, place)
+        group.children.sort(key=place)
+        group.children = _leaves_together(group.children, lambda c: place(c)[:2])
 
 
-def _leaves_together(children: list[Any], place: Callable[[Any], tuple[int, int]]) -> list[Any]:
+def _leaves_together(children: list[Any], place: Callable[[Any], Any]) -> list[Any]:
     """Put three leaves and more that one group is the first to use into a box of their own."""
     found: list[Any] = []
     runs = [list(run) for _, run in groupby(children, key=place)]

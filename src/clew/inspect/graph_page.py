@@ -47,6 +47,9 @@ def data_of(graph: Graph) -> dict[str, Any]:
     root = fold(graph)
     table = _Table()
     nodes = [_node(node, graph, table) for node in graph.nodes]
+    if len({n.iteration for n in graph.nodes if n.iteration is not None}) < 2:
+        for node in nodes:
+            node.pop("iteration", None)  # it says something only where there are several
     groups = _groups(root, graph)
     for group in root.groups():
         for child in group.children:
