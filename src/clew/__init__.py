@@ -95,6 +95,19 @@ _LAZY = {
     "disable_torch": "torch_alias",
     "save": "serialization",
     "load": "serialization",
+    **dict.fromkeys(
+        (
+            "binary_cross_entropy_with_logits",
+            "cosine_embedding_loss",
+            "ctc_loss",
+            "hinge_embedding_loss",
+            "kl_div",
+            "margin_ranking_loss",
+            "poisson_nll_loss",
+            "triplet_margin_loss",
+        ),
+        "nn.functional.native",
+    ),
     "GradScaler": "amp",
     "autocast": "amp",
 }

@@ -43,6 +43,7 @@ Note [Domains]
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import inspect
 import re
@@ -163,15 +164,16 @@ class Op:
         write: what the twin does to the first array, where that is cheaper than to compute the
             whole result and copy it; called like `forward`, it must refuse before it changes.
         jvp: how tangents go through it, see Note [Forward rules] in ``autograd/forward_rules.py``.
+        derived_from: the name of the op that this one was derived from, if it was.
         domain: for an elementwise op the values that its generated tests take (Note [Domains]);
             None for other ops, for which ``tests/ops/`` has sample calls.
     """
 
     __slots__ = (
-        "aliases", "attr_names", "attrs", "default_attrs", "doc", "domain", "forward", "inplace",
-        "input_defaults", "inputs", "jvp", "keyword_only", "label", "module", "name",
-        "no_grad_outputs", "node_class", "node_name", "order", "outputs", "plain_count", "plans",
-        "promote", "promotion", "publish", "rules", "tensors_only", "variadic_attr",
+        "aliases", "attr_names", "attrs", "default_attrs", "derived_from", "doc", "domain",
+        "forward", "inplace", "input_defaults", "inputs", "jvp", "keyword_only", "label", "module",
+        "name", "no_grad_outputs", "node_class", "node_name", "order", "outputs", "plain_count",
+        "plans", "promote", "promotion", "publish", "rules", "tensors_only", "variadic_attr",
         "variadic_input", "view", "write",
     )  # fmt: skip
 
@@ -193,6 +195,7 @@ class Op:
         self.rules: dict[str, Rule] = {}
         self.plans: dict[Any, Any] = {}
         self.node_class: Any = None
+        self.derived_from = ""
         self.label: str = options.pop("label", self.name)
         self.module: str = options.pop("module", "")
         self.view: bool = options.pop("view", False)
@@ -401,6 +404,22 @@ def op(signature: str, forward: Callable[..., Any] | None = None, /, **options: 
         return declared
 
     return declare if forward is None else declare(forward)
+
+
+def derive(original: Op, name: str, forward: Callable[..., Any], **changes: Any) -> Op:
+    """Declare an op that is `original` but for its name, its forward and some attributes.
+
+    Its tests take the samples of the original.
+    """
+    derived = copy.copy(original)
+    derived.name = derived.label = name
+    derived.forward = forward
+    derived.derived_from = original.name
+    derived.plans, derived.node_class = {}, None
+    for attribute, value in changes.items():
+        setattr(derived, attribute, value)
+    REGISTRY[name] = derived
+    return derived
 
 
 class Namespace:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from clew import dtypes
+from clew.kernels.half import is_half, narrow, widen
 
 
 def _cast(operand: Any, target: np.dtype) -> Any:
@@ -71,8 +72,57 @@ def floating(operands: list[Any]) -> list[Any]:
     return operands
 
 
+class Unrounded(float):
+    """A number that halves meet in float32, so that a result is rounded once.
+
+    NumPy would round it to a half first.  PyTorch does that for sums, but not for products.
+    """
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        halves = next(x for x in inputs if isinstance(x, np.ndarray))
+        wide = [widen(x) if isinstance(x, np.ndarray) else np.float32(x) for x in inputs]
+        return narrow(getattr(ufunc, method)(*wide, **options), halves.dtype)
+
+
+def product(operands: list[Any]) -> list[Any]:
+    """Operands of ``*`` and ``/``: `arithmetic`, but halves meet a number after them unrounded.
+
+    A 0-d array of a wider type is such a number to an array of dimensions.
+    """
+    first, second = operands
+    if first.__class__ is np.ndarray:
+        if second.__class__ is np.ndarray and first.dtype is second.dtype:
+            return operands
+        if is_half(first.dtype) and _is_number(second, first):
+            return [first, Unrounded(second)]
+    return arithmetic(operands)
+
+
+def quotient(operands: list[Any]) -> list[Any]:
+    """Operands of ``/``: `product`, with integers in the default floating type."""
+    operands = product(operands)
+    return operands if isinstance(operands[1], Unrounded) else floating(operands)
+
+
+def interpolation(operands: list[Any]) -> list[Any]:
+    """Two ends and a weight: `to_common`, but halves meet a number as weight unrounded."""
+    *ends, weight = operands
+    if is_half(ends[0].dtype) and isinstance(weight, (float, int)):
+        return [*to_common(ends), Unrounded(weight)]
+    return to_common(operands)
+
+
+def _is_number(x: Any, halves: np.ndarray) -> bool:
+    if isinstance(x, np.ndarray):
+        return x.ndim == 0 < halves.ndim and x.dtype.kind in "biufV"
+    return isinstance(x, (float, int))
+
+
 RULES: dict[str, Callable[[list[Any]], list[Any]]] = {
     "arithmetic": arithmetic,
     "floating": floating,
+    "product": product,
+    "quotient": quotient,
+    "interpolation": interpolation,
 }
 """What an op's ``promote`` may name."""

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from clew import dtypes
 from clew.autograd.modes import levels, no_grad
 from clew.autograd.views import has_tangent
 from clew.dispatch import OperandError, apply, apply_inplace
@@ -106,7 +108,7 @@ def write_out(out: Any, result: Any, name: str = "this function") -> Any:
     """Put a result of the function `name` into the tensor given as ``out=``, resized if need be.
 
     Raises:
-        RuntimeError: `out` has another type, or takes part in autograd.
+        RuntimeError: the result cannot be cast to the type of `out`, or one takes part in autograd.
         NotImplementedError: `out` or the result has a tangent.
     """
     if isinstance(out, (tuple, list)):
@@ -124,12 +126,31 @@ def write_out(out: Any, result: Any, name: str = "this function") -> Any:
             f"Trying to use forward AD with {name}_out that does not support it because it is an "
             "out= function"
         )
+    if not dtypes.can_cast(result.dtype, out.dtype):
+        names = dtypes.SCALAR_NAMES
+        raise RuntimeError(
+            f"result type {names[result.dtype.name]} can't be cast to the desired output type "
+            f"{names[out.dtype.name]}"
+        )
     if out._array.shape != result._array.shape:
-        out._array = result._array.astype(out._array.dtype)
-        out._tell_memory()
-        return out
+        _resize(out, result._array.shape)
     with no_grad():
         return apply_inplace(REGISTRY["copy"], out, (result,))
+
+
+def _resize(out: Tensor, shape: tuple[int, ...]) -> None:
+    """Give an output another size, with PyTorch's warning if it has elements."""
+    if out._array.size:
+        warnings.warn(
+            "An output with one or more elements was resized since it had shape "
+            f"{list(out._array.shape)}, which does not match the required output shape "
+            f"{list(shape)}. This behavior is deprecated, and in a future PyTorch release outputs "
+            "will not be resized unless they have zero elements. You can explicitly reuse an out "
+            "tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
+            UserWarning,
+            stacklevel=5,
+        )
+    out.resize_(shape)
 
 
 def _function_of(op: Op) -> Callable[..., Any]:

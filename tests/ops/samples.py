@@ -180,9 +180,10 @@ def _claim(name: str) -> None:
 def samples_of(op: Op) -> list[Sample]:
     """All samples of an op; none if nobody has written any."""
     values = Values(op.name)
-    if op.name in _functions:
+    name = op.derived_from or op.name
+    if name in _functions:
         with np.errstate(all="ignore"):  # some run a forward, which dispatch would silence
-            found = list(_functions[op.name](values))
+            found = list(_functions[name](values))
     elif op.domain in DOMAINS and (op.name in _variants or not _required(op)):
         found = list(_elementwise(op, values, _variants.get(op.name, ({},))))
     else:

@@ -16,7 +16,7 @@ Samples = Iterator[Sample]
 
 variants("add_scaled", {"alpha": 2.0}, {"alpha": -0.5})
 variants("sub_scaled", {"alpha": 2.0}, {"alpha": -0.5})
-variants("div", {}, {"rounding_mode": "floor"}, {"rounding_mode": "trunc"})
+variants("div_rounded", {"rounding_mode": "floor"}, {"rounding_mode": "trunc"})
 variants("addcmul", {}, {"value": 0.5})
 variants("addcdiv", {}, {"value": 0.5})
 variants("pow_scalar", *({"exponent": e} for e in (2.5, 3, 2, 1, 0, 0.5, -1)))
@@ -59,6 +59,14 @@ def heaviside(v: Values) -> Samples:
     yield call("0-d", v.nonzero(), v.real(), refuses=says)
 
 
+@samples("floor_divide")
+def floor_divide(v: Values) -> Samples:
+    says = "derivative for aten::floor_divide is not implemented"
+    yield call("usual", v.real(2, 3), v.nonzero(3), refuses=says)
+    yield call("0-d", v.real(), v.nonzero(), refuses=says)
+    yield call("empty", v.real(0, 3), v.nonzero(3), refuses=says)
+
+
 @samples("gcd", "lcm")
 def of_integers(v: Values) -> Samples:
     yield call("usual", v.integers(20, 2, 3), v.integers(20, 2, 3))
@@ -70,6 +78,8 @@ def of_integers(v: Values) -> Samples:
 # -- choice
 
 variants("clamp", {"min": -0.5, "max": 1.0}, {"min": 0.0}, {"max": 0.5})
+variants("clamp_min", {"min": -0.5}, {"min": 0})
+variants("clamp_max", {"max": 0.5}, {"max": 0})
 
 
 @samples("clamp_tensors")
@@ -356,3 +366,10 @@ def dropout_by_mask(v: Values) -> Samples:
     yield call("broadcast", v.real(2, 3), v.mask(2, 1), scale=2.0)
     yield call("0-d", v.real(), v.mask(), scale=2.0)
     yield call("empty", v.real(0, 3), v.mask(0, 3), scale=2.0)
+
+
+@samples("frexp")
+def frexp(v: Values) -> Samples:
+    yield call("usual", v.nonzero(2, 3) * 10)
+    yield call("0-d", v.nonzero())
+    yield call("empty", v.real(0, 3))

@@ -36,3 +36,12 @@ def embedding_bag(v: Values) -> Samples:
 def bilinear_form(v: Values) -> Samples:
     yield call("usual", v.real(2, 3), v.real(2, 4), v.real(5, 3, 4))
     yield call("empty", v.real(0, 3), v.real(0, 4), v.real(5, 3, 4))
+
+
+@samples("histogram_counts")
+def histogram_counts(v: Values) -> Samples:
+    edges = np.array([-2.0, -0.5, 0.3, 2.0]), np.array([-1.0, 0.0, 1.0])
+    yield call("usual", v.real(30, 2), None, *edges, density=False)
+    yield call("weights", v.real(30, 1), v.positive(30), edges[0], density=False)
+    yield call("density", v.real(30, 2), v.positive(30), *edges, density=True)
+    yield call("empty", v.real(0, 1), None, edges[1], density=False)

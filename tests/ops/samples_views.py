@@ -318,3 +318,10 @@ def triangle(v: Values) -> Samples:
     yield call("above", v.real(2, 3, 3), diagonal=1)
     yield call("below", v.real(3, 3), diagonal=-1)
     yield call("empty", v.real(0, 3))
+
+
+@samples("narrow_copy")
+def narrow_copy(v: Values) -> Samples:
+    yield call("usual", v.real(2, 5), dim=1, start=1, length=3)
+    yield call("negative", v.real(5, 2), dim=-2, start=-3, length=2)
+    yield call("empty", v.real(5, 2), dim=0, start=5, length=0)

@@ -48,9 +48,10 @@ CALLS: dict[str, Callable[..., Any]] = {
     # overloads of one name
     "add_scaled": lambda x, y, alpha: torch.add(x, y, alpha=alpha),
     "sub_scaled": lambda x, y, alpha: torch.sub(x, y, alpha=alpha),
-    "div": lambda x, y, rounding_mode: (
-        torch.div(x, y, rounding_mode=rounding_mode) if rounding_mode else torch.div(x, y)
-    ),
+    "div": torch.div,
+    "div_rounded": torch.div,
+    "clamp_min_tensor": torch.clamp_min,
+    "clamp_max_tensor": torch.clamp_max,
     "round": lambda x, decimals: torch.round(x, decimals=decimals) if decimals else torch.round(x),
     "pow": torch.pow,
     "pow_scalar": lambda x, exponent: torch.pow(x, exponent),
@@ -71,6 +72,15 @@ CALLS: dict[str, Callable[..., Any]] = {
     "as_strided": lambda x, size, stride, storage_offset, base: torch.as_strided(
         x, size, stride, storage_offset
     ),
+    "as_strided_copy": lambda x, size, stride, storage_offset, base: torch.as_strided_copy(
+        x, size, stride, storage_offset
+    ),
+    "squeeze_all_copy": torch.squeeze_copy,
+    "squeeze_dim_copy": torch.squeeze_copy,
+    "histogram_counts": lambda points, weight, *edges, density: torch.histogramdd(
+        points, edges, weight=weight, density=density
+    )[0],
+    "frexp": torch.frexp,
     "to_dtype": lambda x, dtype: x.to(dtype, copy=True),
     # twins in place that have a node of their own
     "elu_inplace": _copied(aten.elu_),

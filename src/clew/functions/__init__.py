@@ -8,6 +8,7 @@ from clew.functions import arithmetic as arithmetic
 from clew.functions import bilinear as bilinear
 from clew.functions import complex as complex
 from clew.functions import conv as conv
+from clew.functions import copies as copies
 from clew.functions import create as create
 from clew.functions import decompose as decompose
 from clew.functions import distance as distance
@@ -17,6 +18,7 @@ from clew.functions import embedding_bag as embedding_bag
 from clew.functions import foreign as foreign
 from clew.functions import gradient as gradient
 from clew.functions import grid_sample as grid_sample
+from clew.functions import histogram as histogram
 from clew.functions import index as index
 from clew.functions import indexing as indexing
 from clew.functions import inplace_views as inplace_views
@@ -26,6 +28,7 @@ from clew.functions import linalg as linalg
 from clew.functions import low_rank as low_rank
 from clew.functions import lu as lu
 from clew.functions import matrix as matrix
+from clew.functions import memory as memory
 from clew.functions import norm as norm
 from clew.functions import norms as norms
 from clew.functions import numeric as numeric

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from clew.dispatch import OperandError, apply, apply_inplace
-from clew.op import REGISTRY
+from clew.op import REGISTRY, Op
 from clew.publish import composite, write_out
 from clew.tensor import Tensor
 
 _ADD, _ADD_SCALED = REGISTRY["add"], REGISTRY["add_scaled"]
 _SUB, _SUB_SCALED = REGISTRY["sub"], REGISTRY["sub_scaled"]
+_DIV, _DIV_ROUNDED = REGISTRY["div"], REGISTRY["div_rounded"]
 _POW, _POW_SCALAR, _RPOW = REGISTRY["pow"], REGISTRY["pow_scalar"], REGISTRY["rpow"]
 
 
@@ -52,7 +53,7 @@ def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     return apply_inplace(_SUB_SCALED, self, (other,), {"alpha": alpha}, name="sub_")
 
 
-@composite()
+@composite(method=False)
 def rsub(self: Any, other: Any, *, alpha: Any = 1) -> Any:
     """``other - alpha * self``."""
     if alpha == 1:
@@ -119,11 +120,6 @@ def __neg__(self: Tensor) -> Any:
 
 
 @composite(function=False)
-def __pos__(self: Tensor) -> Tensor:
-    return self
-
-
-@composite(function=False)
 def __abs__(self: Tensor) -> Any:
     return apply(REGISTRY["abs"], (self,))
 
@@ -133,44 +129,123 @@ def __invert__(self: Tensor) -> Any:
     return apply(REGISTRY["bitwise_not"], (self,))
 
 
-@composite(aliases=("floor_divide",), name="floor_divide")
-def floor_divide(self: Any, other: Any) -> Any:
-    """``floor(self / other)``."""
-    return apply(REGISTRY["div"], (self, other), {"rounding_mode": "floor"})
+@composite(aliases=("divide",), out=True)
+def div(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """``self / other``, truncated or floored if `rounding_mode` is "trunc" or "floor"."""
+    if rounding_mode is None:
+        return apply(_DIV, (self, other))
+    return apply(_DIV_ROUNDED, (self, other), {"rounding_mode": rounding_mode})
 
 
-composite(function=False, name="__floordiv__")(floor_divide)
+@composite(function=False, aliases=("divide_",))
+def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """`div`, in place."""
+    if rounding_mode is None:
+        return apply_inplace(_DIV, self, (other,))
+    return apply_inplace(_DIV_ROUNDED, self, (other,), {"rounding_mode": rounding_mode})
+
+
+@composite(aliases=("true_divide",), name="true_divide", out=True)
+def true_divide(self: Any, other: Any) -> Any:
+    """``self / other``."""
+    return apply(_DIV, (self, other))
+
+
+composite(function=False, name="true_divide_")(lambda self, other: div_(self, other))
+
+
+def _operator_of(name: str, *, inplace: bool = False) -> Any:
+    op = REGISTRY[name]
+
+    def operator(self: Tensor, other: Any) -> Any:
+        try:
+            if inplace:
+                return apply_inplace(op, self, (other,))
+            return apply(op, (self, other))
+        except OperandError:
+            return NotImplemented
+
+    return operator
+
+
+composite(function=False, name="__floordiv__")(_operator_of("floor_divide"))
+composite(function=False, name="__ifloordiv__")(_operator_of("floor_divide", inplace=True))
 
 
 @composite(function=False)
 def __rfloordiv__(self: Tensor, other: Any) -> Any:
-    return floor_divide(other, self)
+    return apply(REGISTRY["floor_divide"], (other, self))
 
 
-@composite(aliases=("true_divide",), name="true_divide")
-def true_divide(self: Any, other: Any) -> Any:
-    """``self / other``."""
-    return apply(REGISTRY["div"], (self, other), {"rounding_mode": None})
+# -- limits
 
 
-@composite(aliases=("clip",))
+@composite(aliases=("clip",), out=True)
 def clamp(self: Tensor, min: Any = None, max: Any = None) -> Any:
     """Limit to ``[min, max]``; numbers or tensors, None for no limit."""
-    if isinstance(min, Tensor) or isinstance(max, Tensor):
-        return apply(REGISTRY["clamp_tensors"], (self, min, max))
-    return apply(REGISTRY["clamp"], (self,), {"min": min, "max": max})
+    return apply(*_clamp(self, min, max))
 
 
-@composite()
+@composite(function=False, aliases=("clip_",))
+def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """`clamp`, in place."""
+    op, inputs, attrs = _clamp(self, min, max)
+    return apply_inplace(op, self, inputs[1:], attrs)
+
+
+def _clamp(self: Tensor, min: Any, max: Any) -> tuple[Op, tuple[Any, ...], dict[str, Any]]:
+    """The op for limits of these kinds, its inputs and attributes.
+
+    Raises:
+        TypeError: one limit is a tensor and the other a number.
+    """
+    limits = [limit for limit in (min, max) if limit is not None]
+    tensors = sum(isinstance(limit, Tensor) for limit in limits)
+    if not tensors:
+        attrs = {"min": _number_or_tensor(min), "max": _number_or_tensor(max)}
+        return REGISTRY["clamp"], (self,), attrs
+    if tensors < len(limits):
+        kinds = ", ".join(type(limit).__name__ for limit in limits)
+        raise TypeError(
+            f"clamp() received an invalid combination of arguments - got ({kinds}), but expected "
+            "one of:\n * (Tensor min = None, Tensor max = None)\n"
+            " * (Number min = None, Number max = None)"
+        )
+    return REGISTRY["clamp_tensors"], (self, min, max), {}
+
+
+@composite(out=True)
 def clamp_min(self: Tensor, min: Any) -> Any:
-    """Limit from below."""
-    return clamp(self, min)
+    """Limit from below, by a number or a tensor."""
+    return apply(*_one_limit("clamp_min", self, "min", min))
 
 
-@composite()
+@composite(out=True)
 def clamp_max(self: Tensor, max: Any) -> Any:
-    """Limit from above."""
-    return clamp(self, None, max)
+    """Limit from above, by a number or a tensor."""
+    return apply(*_one_limit("clamp_max", self, "max", max))
+
+
+@composite(function=False)
+def clamp_min_(self: Tensor, min: Any) -> Tensor:
+    """`clamp_min`, in place."""
+    op, inputs, attrs = _one_limit("clamp_min", self, "min", min)
+    return apply_inplace(op, self, inputs[1:], attrs)
+
+
+@composite(function=False)
+def clamp_max_(self: Tensor, max: Any) -> Tensor:
+    """`clamp_max`, in place."""
+    op, inputs, attrs = _one_limit("clamp_max", self, "max", max)
+    return apply_inplace(op, self, inputs[1:], attrs)
+
+
+def _one_limit(
+    name: str, self: Tensor, side: str, limit: Any
+) -> tuple[Op, tuple[Any, ...], dict[str, Any]]:
+    if isinstance(limit, Tensor):
+        return REGISTRY[name + "_tensor"], (self, limit), {}
+    return REGISTRY[name], (self,), {side: _number_or_tensor(limit)}
 
 
 @composite()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -66,7 +67,7 @@ def _plain(data: Any) -> Any:
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     if hasattr(data, "__array__"):
         return np.asarray(data)
-    if isinstance(data, (range, Sequence)) or hasattr(data, "__getitem__"):
+    if isinstance(data, Sequence) or hasattr(data, "__getitem__"):
         return [_plain(d) for d in data]
     return data
 
@@ -115,8 +116,6 @@ def tensor(
         pin_memory: without effect on a CPU.
     """
     if isinstance(data, Tensor):
-        import warnings
-
         warnings.warn(
             "To copy construct from a tensor, it is recommended to use "
             "sourceTensor.detach().clone() or "
@@ -312,6 +311,32 @@ def arange(
 
 
 @composite(method=False)
+def range(
+    start: Any, end: Any, step: Any = 1, *, out: Any = None, dtype: Any = None,
+    layout: Any = None, device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """Numbers from `start` up to and with `end`, `step` apart; deprecated, see `arange`.
+
+    Raises:
+        RuntimeError: the step is zero, or leads away from `end`.
+    """
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is "
+        "inconsistent with Python's range builtin. Instead, use torch.arange, which produces "
+        "values in [start, end).",
+        UserWarning,
+        stacklevel=3,
+    )
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    count = int((end - start) / step) + 1
+    array = (start + step * np.arange(count)).astype(_kind(dtype, out).numpy)
+    return _made(array, out, device, requires_grad)
+
+
+@composite(method=False)
 def linspace(
     start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, device: Any = None,
     layout: Any = None, requires_grad: bool = False,
@@ -356,10 +381,18 @@ def eye(
 
 
 @composite(method=False)
-def scalar_tensor(value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def scalar_tensor(
+    s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """A 0-d tensor of a number, of the default floating type."""
+    value = s.item() if isinstance(s, Tensor) else s
+    if not isinstance(value, (bool, int, float, complex, np.generic)):
+        raise TypeError(
+            f"scalar_tensor(): argument 's' (position 1) must be Number, not {type(s).__name__}"
+        )
     kind = dtype or dtypes.get_default_dtype()
-    return make(np.array(value, kind.numpy), None, device, False)
+    return make(np.array(value, kind.numpy), None, device, requires_grad)
 
 
 def _new_method(name: str, function: Any) -> None:

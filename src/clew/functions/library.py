@@ -8,6 +8,7 @@ from typing import Any
 from clew import dtypes
 from clew.config import switches
 from clew.device import device, require_cpu
+from clew.functions.linalg import refuse_non_tensors
 from clew.methods.legacy import tensortype
 from clew.methods.storage import TypedStorage, UntypedStorage
 from clew.publish import FUNCTIONS, composite
@@ -37,6 +38,46 @@ def typename(obj: Any, /) -> str:
     name = getattr(named, "__qualname__", None) or named.__name__
     module = getattr(named, "__module__", None) or ""
     return name if module in ("", "builtins") else f"{module}.{name}"
+
+
+@composite(method=False)
+def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
+    """The type of the result of arithmetic with two tensors or numbers."""
+    for value in (tensor1, tensor2):
+        if not isinstance(value, (Tensor, bool, int, float, complex)):
+            raise TypeError(
+                "result_type() received an invalid combination of arguments - got "
+                f"({type(tensor1).__name__}, {type(tensor2).__name__})"
+            )
+    arrays = [v._array if isinstance(v, Tensor) else v for v in (tensor1, tensor2)]
+    return dtypes.result_type(arrays)
+
+
+@composite(method=False)
+def is_signed(input: Tensor) -> bool:
+    """Whether the type has negative numbers."""
+    refuse_non_tensors("is_signed", input=input)
+    return input.is_signed()
+
+
+@composite(method=False)
+def is_inference(input: Tensor) -> bool:
+    """Whether the tensor was made in inference mode."""
+    refuse_non_tensors("is_inference", input=input)
+    return input.is_inference()
+
+
+@composite(method=False)
+def detach(input: Tensor) -> Tensor:
+    """The tensor without its history: the same memory."""
+    refuse_non_tensors("detach", input=input)
+    return input.detach()
+
+
+@composite()
+def get_device(self: Tensor) -> int:
+    """-1: the CPU has no number."""
+    return -1
 
 
 FUNCTIONS["UntypedStorage"] = UntypedStorage

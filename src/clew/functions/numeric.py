@@ -6,8 +6,9 @@ from typing import Any
 
 from clew import dtypes
 from clew.dispatch import apply, apply_inplace
-from clew.functions.arithmetic import pow
+from clew.functions.arithmetic import pow, pow_
 from clew.functions.linalg import refuse_non_tensors
+from clew.functions.reduce import named_result
 from clew.op import REGISTRY
 from clew.ops.rules import wrap_dim
 from clew.publish import composite
@@ -51,6 +52,53 @@ def float_power(self: Any, exponent: Any) -> Any:
     wide = dtypes.complex128 if is_complex else dtypes.float64
     base, power = (x.to(wide) if isinstance(x, Tensor) else x for x in (self, exponent))
     return pow(base, power)
+
+
+@composite(function=False)
+def float_power_(self: Tensor, exponent: Any) -> Tensor:
+    """`float_power`, in place.
+
+    Raises:
+        RuntimeError: the tensor is not of double precision.
+    """
+    others = [x for x in (self, exponent) if isinstance(x, Tensor)]
+    is_complex = isinstance(exponent, complex) or any(x._array.dtype.kind == "c" for x in others)
+    wide = dtypes.complex128 if is_complex else dtypes.float64
+    if self.dtype is not wide:
+        names = dtypes.SCALAR_NAMES
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {names[self.dtype.name]} but the "
+            f"operation's result requires dtype {names[wide.name]}"
+        )
+    return pow_(self, exponent.to(wide) if isinstance(exponent, Tensor) else exponent)
+
+
+@composite(function=False)
+def ldexp_(self: Tensor, other: Tensor) -> Tensor:
+    """``self * 2 ** other``, in place."""
+    refuse_non_tensors("ldexp_", input=self, other=other)
+    return apply_inplace(REGISTRY["mul"], self, (pow(2.0, other),))
+
+
+@composite(out=True)
+def frexp(self: Tensor) -> Any:
+    """Mantissas in [1/2, 1) and integer exponents: ``self = mantissa * 2 ** exponent``."""
+    return named_result("frexp", "mantissa", "exponent")(*apply(REGISTRY["frexp"], (self,)))
+
+
+@composite()
+def positive(self: Tensor) -> Tensor:
+    """This tensor.
+
+    Raises:
+        RuntimeError: it is of bools.
+    """
+    if self._array.dtype.kind == "b":
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return self
+
+
+composite(function=False, name="__pos__")(positive)
 
 
 # -- differences and sums of samples

@@ -133,3 +133,30 @@ def vander(x: Any, *, N: int | None = None) -> Any:
     powers = powers.cumprod(-1)
     ones = Tensor._from_array(np.ones((*x._array.shape, 1), powers._array.dtype))
     return apply(REGISTRY["cat"], (ones, powers), {"dim": -1})
+
+
+@composite(method=False, name="vander")
+def vander_of_vector(x: Tensor, N: int | None = None, increasing: bool = False) -> Any:
+    """The matrix of the powers of each element: falling to 0, or rising from it.
+
+    Args:
+        x: a vector.
+        N: how many powers; by default as many as elements.
+        increasing: begin with the power 0.
+
+    Raises:
+        RuntimeError: `x` is no vector, or `N` negative.
+    """
+    if x._array.ndim != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    n = x._array.shape[0] if N is None else N
+    if n < 0:
+        raise RuntimeError("N must be non-negative.")
+    kind = dtypes.promote_types(x.dtype, dtypes.int64)
+    result = Tensor._from_array(np.empty((x._array.shape[0], n), kind.numpy))
+    if n > 0:
+        result.select(1, 0).fill_(1)
+    if n > 1:
+        result[:, 1:].copy_(x.unsqueeze(1))
+        result[:, 1:].copy_(result[:, 1:].cumprod(1))
+    return result if increasing else result.flip(1)

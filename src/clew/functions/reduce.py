@@ -6,6 +6,7 @@ from collections import namedtuple
 from typing import Any
 
 from clew.dispatch import apply
+from clew.functions.shape import sizes
 from clew.op import REGISTRY
 from clew.publish import composite
 from clew.tensor import Tensor
@@ -45,6 +46,22 @@ def _sum_like(name: str) -> Any:
 
 sum = _sum_like("sum")
 mean = _sum_like("mean")
+
+
+@composite(function=False)
+def sum_to_size(self: Tensor, *size: Any) -> Tensor:
+    """Sum until the shape is `size`, which must broadcast to that of the tensor.
+
+    Raises:
+        RuntimeError: it does not.
+    """
+    wanted, shape = sizes(size), self._array.shape
+    extra = len(shape) - len(wanted)
+    if extra < 0 or any(n not in (1, m) for n, m in zip(wanted, shape[extra:])):
+        raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}.")
+    dims = [d for d in range(len(shape)) if d < extra or (wanted[d - extra] == 1 != shape[d])]
+    result = sum(self, dims, keepdim=True) if dims else self
+    return result.view(wanted) if extra else result
 
 
 @composite()

@@ -55,3 +55,6 @@ from clew.ops import strided as strided
 from clew.ops import unary as unary
 from clew.ops import view as view
 from clew.ops import write as write
+
+# Derived from the ops above.
+from clew.ops import copies as copies  # isort: skip

@@ -64,7 +64,7 @@ def _(F: Any, grad: Any, self: Any, *, min: Any, max: Any) -> Any:
 
 
 @op("clamp_tensors(self, min=None, max=None)", node="ClampBackward0", publish=(),
-    promote="arithmetic", domain="off_kinks")  # fmt: skip
+    promote="arithmetic", inplace=True, label="clamp", domain="off_kinks")  # fmt: skip
 def clamp_tensors(x: Any, low: Any, high: Any) -> Any:
     """`clamp` with tensors as limits."""
     if low is not None:
@@ -88,6 +88,45 @@ def _(F: Any, grad: Any, self: Any, min: Any, max: Any, *, need: Any) -> Any:
         F.where(mask, grad, 0) if wanted and mask is not None else None
         for wanted, mask in zip(need, masks)
     ]
+
+
+_ONE_LIMIT: dict[str, Any] = {"publish": (), "inplace": True, "domain": "off_kinks"}
+
+
+@op("clamp_min(self; min)", **_ONE_LIMIT)
+def clamp_min(x: Any, *, min: Any) -> Any:
+    """Limit from below."""
+    return np.maximum(*arithmetic([x, min]))
+
+
+@clamp_min.grad("self")
+def _(F: Any, grad: Any, self: Any, *, min: Any) -> Any:
+    return F.where(F.ge(self, min), grad, 0)
+
+
+@op("clamp_max(self; max)", **_ONE_LIMIT)
+def clamp_max(x: Any, *, max: Any) -> Any:
+    """Limit from above."""
+    return np.minimum(*arithmetic([x, max]))
+
+
+@clamp_max.grad("self")
+def _(F: Any, grad: Any, self: Any, *, max: Any) -> Any:
+    return F.where(F.le(self, max), grad, 0)
+
+
+op(
+    "clamp_min_tensor(self, min)", np.maximum, doc="Limit from below.", promote="arithmetic",
+    tensors_only=True, node="ClampMinBackward1", label="clamp_min",
+    self=lambda F, grad, self, min: F.where(F.ge(self, min), grad, 0),
+    min=lambda F, grad, self, min: F.where(F.lt(self, min), grad, 0), **_ONE_LIMIT,
+)  # fmt: skip
+op(
+    "clamp_max_tensor(self, max)", np.minimum, doc="Limit from above.", promote="arithmetic",
+    tensors_only=True, node="ClampMaxBackward1", label="clamp_max",
+    self=lambda F, grad, self, max: F.where(F.le(self, max), grad, 0),
+    max=lambda F, grad, self, max: F.where(F.gt(self, max), grad, 0), **_ONE_LIMIT,
+)  # fmt: skip
 
 
 def _filling(x: Any, mask: Any, value: Any) -> Any:

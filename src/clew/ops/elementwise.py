@@ -13,7 +13,7 @@ import numpy as np
 from clew.kernels.half import is_half, narrow, widen
 from clew.op import op
 from clew.ops.rules import conj, is_complex
-from clew.promotion import arithmetic, floating
+from clew.promotion import Unrounded, arithmetic
 
 _ARITHMETIC: dict[str, Any] = {"promote": "arithmetic", "inplace": True}
 _FLOATING: dict[str, Any] = {"promote": "floating", "inplace": True}
@@ -24,13 +24,13 @@ _FLOATING: dict[str, Any] = {"promote": "floating", "inplace": True}
 def _rounded_once(formula: Any, *operands: Any) -> Any:
     """`formula` of operands of one type and numbers; of halves it is computed in float32.
 
-    The numbers are rounded to halves first, as PyTorch does with ``alpha``.  Formulas use Python's
-    operators: NumPy's functions make float64 of two numbers.
+    Numbers that are not `Unrounded` become halves first, as in PyTorch ``alpha`` does.  Formulas
+    use Python's operators: NumPy's functions make float64 of two numbers.
     """
     dtype = next(o.dtype for o in operands if isinstance(o, np.ndarray))
     if not is_half(dtype):
         return formula(*operands)
-    wide = [widen(np.asarray(o, dtype)) for o in operands]
+    wide = [float(o) if isinstance(o, Unrounded) else widen(np.asarray(o, dtype)) for o in operands]
     return narrow(np.asarray(formula(*wide)), dtype)
 
 
@@ -90,16 +90,32 @@ mul = op(
     aliases=("multiply",),
     self=lambda F, grad, other: grad * conj(F, other),
     other=lambda F, grad, self: grad * conj(F, self),
-    **_ARITHMETIC,
+    promote="product",
+    inplace=True,
 )
 
 
-@op("div(self, other; *, rounding_mode=None)", aliases=("divide",), domain="nonzero", inplace=True)
-def div(x: Any, y: Any, *, rounding_mode: str | None) -> Any:
-    """``self / other``, truncated or floored if `rounding_mode` is "trunc" or "floor"."""
-    if rounding_mode is None:
-        return np.true_divide(*floating([x, y]))
-    x, y = arithmetic([x, y])
+@op("div(self, other)", promote="quotient", aliases=("true_divide",), domain="nonzero",
+    publish=(), inplace=True)  # fmt: skip
+def div(x: Any, y: Any) -> Any:
+    """``self / other``."""
+    return np.true_divide(x, y)
+
+
+@div.grad("self")
+def _(F: Any, grad: Any, other: Any) -> Any:
+    return grad / conj(F, other)
+
+
+@div.grad("other")
+def _(F: Any, grad: Any, self: Any, other: Any) -> Any:
+    return -grad * conj(F, (self / other) / other)
+
+
+@op("div_rounded(self, other; rounding_mode)", promote="product", node="DivBackward2",
+    publish=(), domain="nonzero", inplace=True, label="div")  # fmt: skip
+def div_rounded(x: Any, y: Any, *, rounding_mode: str) -> Any:
+    """``self / other``, truncated or floored: `rounding_mode` is "trunc" or "floor"."""
     if rounding_mode == "floor":
         return _integer_division(np.floor_divide, x, y)
     if rounding_mode != "trunc":
@@ -109,19 +125,30 @@ def div(x: Any, y: Any, *, rounding_mode: str | None) -> Any:
         )
     if _is_integer(x) and _is_integer(y):
         return _integer_division(_truncated, x, y)
+    if isinstance(y, Unrounded):
+        return _rounded_once(lambda x, y: np.trunc(x / y), x, y)
     return np.trunc(np.true_divide(x, y))
 
 
-@div.grad("self")
-def _(F: Any, grad: Any, other: Any, *, rounding_mode: Any) -> Any:
-    return F.mul(grad, 0) if rounding_mode else grad / conj(F, other)
+@div_rounded.grad("self")
+def _(F: Any, grad: Any, other: Any) -> Any:
+    return F.mul(grad, 0)
 
 
-@div.grad("other")
-def _(F: Any, grad: Any, self: Any, other: Any, *, rounding_mode: Any) -> Any:
-    if rounding_mode:
-        return F.mul(grad, 0)
-    return -grad * conj(F, (self / other) / other)
+@div_rounded.grad("other")
+def _(F: Any, grad: Any, self: Any, other: Any) -> Any:
+    return F.mul(grad, 0)
+
+
+def _no_derivative(F: Any, grad: Any) -> Any:
+    raise RuntimeError("derivative for aten::floor_divide is not implemented")
+
+
+@op("floor_divide(self, other)", promote="product", node="torch::autograd::NotImplemented",
+    inplace=True, self=_no_derivative, other=_no_derivative)  # fmt: skip
+def floor_divide(x: Any, y: Any) -> Any:
+    """``floor(self / other)``."""
+    return _integer_division(np.floor_divide, x, y)
 
 
 def _is_integer(x: Any) -> bool:
@@ -156,7 +183,7 @@ def _(F: Any, grad: Any) -> Any:
 
 @remainder.grad("other")
 def _(F: Any, grad: Any, self: Any, other: Any) -> Any:
-    return -grad * F.div(self, other, rounding_mode="floor")
+    return -grad * F.div_rounded(self, other, "floor")
 
 
 @op("fmod(self, other)", domain="nonzero", **_ARITHMETIC)
@@ -173,7 +200,7 @@ def _(F: Any, grad: Any) -> Any:
 
 @fmod.grad("other")
 def _(F: Any, grad: Any, self: Any, other: Any) -> Any:
-    return -grad * F.div(self, other, rounding_mode="trunc")
+    return -grad * F.div_rounded(self, other, "trunc")
 
 
 @op("pow(self, exponent)", node="PowBackward1", domain="positive", tensors_only=True,
@@ -245,7 +272,7 @@ def _power(x: Any, exponent: Any) -> Any:
         if exponent == 2:
             return np.multiply(x, x)
         if exponent == 3:
-            return np.multiply(np.multiply(x, x), x)
+            return _rounded_once(lambda x: x * x * x, x)
         if exponent == 1:
             return np.array(x)
         if exponent == 0.5 and x.dtype.kind == "f":
@@ -302,7 +329,7 @@ hypot = op(
 )  # fmt: skip
 
 
-@op("lerp(self, end, weight)", promote="arithmetic", inplace=True, domain="real")
+@op("lerp(self, end, weight)", promote="interpolation", inplace=True, domain="real")
 def lerp(x: Any, end: Any, weight: Any) -> Any:
     """``self + weight * (end - self)``, computed from the nearer end."""
     return _rounded_once(_interpolated, x, end, weight)

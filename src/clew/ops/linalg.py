@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from clew.dtypes import legacy_type, scalar_name
+from clew.kernels.half import narrow
 from clew.op import op
 from clew.ops.rules import conj
 
@@ -23,8 +24,10 @@ _CPP_NAMES = {
 }  # fmt: skip
 
 
-def product(x: Any, y: Any, kernel: str, multiply: Any = np.dot) -> Any:
+def product(x: Any, y: Any, kernel: str, multiply: Any = np.dot, *, keep_wide: bool = False) -> Any:
     """``x @ y`` in the type of both; halves are added up in single precision.
+
+    With `keep_wide` the product of halves stays in it, for `add_scaled` to round.
 
     Raises:
         NotImplementedError: the operands are bools; `kernel` is named.
@@ -34,7 +37,7 @@ def product(x: Any, y: Any, kernel: str, multiply: Any = np.dot) -> Any:
         raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
     if x.dtype.itemsize == 2 and kind in "fV":
         wide = multiply(x.astype(np.float32), y.astype(np.float32))
-        return np.asarray(wide).astype(x.dtype)
+        return np.asarray(wide) if keep_wide else np.asarray(wide).astype(x.dtype)
     return multiply(x, y)
 
 
@@ -280,7 +283,7 @@ def addmm(x: Any, left: Any, right: Any, *, beta: Any, alpha: Any) -> Any:
                 f"and {scalar_name(right.dtype)}"
             )
     try:
-        out = product(left, right, "addmm_impl_cpu_")
+        out = product(left, right, "addmm_impl_cpu_", keep_wide=True)
     except ValueError:
         raise _sizes_disagree(left, right) from None
     return add_scaled(out, x, beta, alpha)
@@ -314,10 +317,11 @@ def add_scaled(out: Any, x: Any, beta: Any, alpha: Any) -> Any:
     try:
         if beta == 0:  # `x` is not looked at, nan or not, but it must fit
             np.broadcast_to(x, out.shape)
-            return out
-        return np.add(out, x if beta == 1 else np.multiply(x, beta), out=out)
+        else:
+            np.add(out, x if beta == 1 else np.multiply(x, beta), out=out)
     except ValueError:
         raise _cannot_expand(x, out.shape) from None
+    return narrow(out, x.dtype)
 
 
 def _cannot_expand(x: Any, shape: tuple[int, ...]) -> RuntimeError:
@@ -355,7 +359,7 @@ def addmv(x: Any, mat: Any, vec: Any, *, beta: Any, alpha: Any) -> Any:
             "addmv input tensors must have the same dtype, but got "
             f"{scalar_name(x.dtype)}, {scalar_name(mat.dtype)}, and {scalar_name(vec.dtype)}"
         )
-    return add_scaled(product(mat, vec, "addmv_impl_cpu"), x, beta, alpha)
+    return add_scaled(product(mat, vec, "addmv_impl_cpu", keep_wide=True), x, beta, alpha)
 
 
 @addmv.grad("self")
@@ -417,7 +421,8 @@ def baddbmm(x: Any, first: Any, second: Any, *, beta: Any, alpha: Any) -> Any:
     """
     check_batches(first, second)
     _same_type(x, first)
-    return add_scaled(product(first, second, "baddbmm", np.matmul), x, beta, alpha)
+    out = product(first, second, "baddbmm", np.matmul, keep_wide=True)
+    return add_scaled(out, x, beta, alpha)
 
 
 @baddbmm.grad("self")
@@ -449,7 +454,8 @@ def addbmm(x: Any, first: Any, second: Any, *, beta: Any, alpha: Any) -> Any:
     check_batches(first, second)
     _same_type(x, first)
     left = first.transpose(1, 0, 2).reshape(first.shape[1], -1)
-    total = product(left, second.reshape(left.shape[1], second.shape[2]), "addmm_impl_cpu_")
+    right = second.reshape(left.shape[1], second.shape[2])
+    total = product(left, right, "addmm_impl_cpu_", keep_wide=True)
     return add_scaled(total, x, beta, alpha)
 
 

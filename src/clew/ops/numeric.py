@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from math import pi
+from math import log, pi
 from typing import Any
 
 import numpy as np
 
 from clew.dtypes import scalar_name
+from clew.kernels.half import narrow, widen
+from clew.kernels.pointwise import pointwise
 from clew.op import op
-from clew.promotion import to_common
+from clew.promotion import floating, product, to_common
 
 
 def _not_for(x: Any, kinds: str, name: str) -> None:
@@ -81,6 +83,37 @@ op("xlogy_of_number(self, other)", _xlogy, publish=(), node="XlogyBackward1",
    other=_xlogy_of_other, **_XLOGY)  # fmt: skip
 op("xlogy_with_number(self, other)", _xlogy, publish=(), node="XlogyBackward2",
    self=_xlogy_of_self, **_XLOGY)  # fmt: skip
+
+
+@op("ldexp(self, other)", tensors_only=True, domain="real")
+def ldexp(x: Any, y: Any) -> Any:
+    """``self * 2 ** other``."""
+    (powers,) = floating([y])
+    return np.multiply(*to_common([x, np.exp2(powers)]))
+
+
+@ldexp.grad("self")
+def _(F: Any, grad: Any, other: Any, result: Any) -> Any:
+    return grad * F.rpow(other, 2.0)
+
+
+@ldexp.grad("other")
+def _(F: Any, grad: Any, result: Any) -> Any:
+    return grad * (result * log(2))
+
+
+@op("frexp(self) -> mantissa, exponent", publish=(), tensors_only=True, no_grad_outputs=(1,))
+def frexp(x: Any) -> Any:
+    """Mantissas in [1/2, 1) and integer exponents: ``self = mantissa * 2 ** exponent``."""
+    if x.dtype.kind not in "fV":
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+    mantissa, exponent = np.frexp(widen(x))
+    return narrow(mantissa, x.dtype), exponent.astype(np.int32)
+
+
+@frexp.grad("self")
+def _(F: Any, grads: Any, exponent: Any) -> Any:
+    return F.ldexp(grads[0], -exponent)
 
 
 # -- steps and signs
@@ -160,6 +193,7 @@ _integers("lcm", np.lcm, "The least common multiple.")
 
 
 @op("sinc(self)", promote="floating", inplace=True, domain="nonzero")
+@pointwise
 def sinc(x: Any) -> Any:
     """``sin(pi * self) / (pi * self)``, and 1 at 0."""
     wave = x * x.dtype.type(pi)
@@ -177,7 +211,7 @@ def _scaling(name: str, factor: float, node: str, doc: str) -> None:
     def forward(x: Any) -> Any:
         if x.dtype.kind == "c":
             raise RuntimeError(f"{name} is not supported for complex tensors.")
-        return x * x.dtype.type(factor)
+        return np.multiply(*product([x, factor]))
 
     op(
         f"{name}(self)", forward, promote="floating", inplace=True, jvp="linear", node=node,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from clew.dtypes import scalar_name
+from clew.kernels import histogram
 from clew.op import op
 from clew.ops.rules import not_implemented, wrap_dim
 
@@ -129,6 +130,12 @@ def histc(x: Any, *, bins: int, min: float, max: float) -> Any:
     if low > high:
         raise RuntimeError("torch.histc: max must be larger than min")
     return np.histogram(x, bins, (low, high))[0].astype(x.dtype)
+
+
+@op("histogram_counts(self, weight=None, *bin_edges; density)", publish=())
+def histogram_counts(points: Any, weight: Any, *bin_edges: Any, density: bool) -> Any:
+    """How many points ``(count, dims)``, or which sum of weights, the boxes between edges hold."""
+    return histogram.counts(points, weight, bin_edges, density=density)
 
 
 # -- places in sorted sequences

@@ -127,7 +127,7 @@ op("special_zeta_with_number(self, other)", _zeta, self=_zeta_of_self,
    node="SpecialZetaBackward2", **_ZETA)  # fmt: skip
 
 
-@op("mvlgamma(self; p)", promote="floating", domain="above_one")
+@op("mvlgamma(self; p)", promote="floating", inplace=True, domain="above_one")
 def mvlgamma(x: Any, *, p: int) -> Any:
     """The logarithm of the multivariate gamma function of dimension `p`.
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from clew.dtypes import preserve_format
+from clew.kernels.pointwise import pointwise
 from clew.op import op
 from clew.ops.layout import slowest_first
 from clew.ops.rules import conj, is_complex, not_implemented, numpy_dtype, real_part
@@ -38,7 +39,7 @@ _function(
 _function("sqrt", np.sqrt, lambda F, grad, result: grad / (2 * conj(F, result)), domain="positive")
 _function(
     "rsqrt",
-    lambda x: np.reciprocal(np.sqrt(x)),
+    pointwise(lambda x: np.reciprocal(np.sqrt(x))),
     lambda F, grad, result: -0.5 * grad * conj(F, result * result * result),
     doc="``1 / sqrt(self)``.",
     domain="positive",
@@ -252,6 +253,20 @@ def real(x: Any) -> Any:
 
 for _name in ("isnan", "isinf", "isfinite"):
     op(f"{_name}(self)", getattr(np, _name), domain="real")
+
+
+def _infinite_of(name: str, sign: int) -> None:
+    def forward(x: Any) -> Any:
+        if x.dtype.kind == "c":
+            raise RuntimeError(f"{name} does not support complex inputs.")
+        return np.equal(x, sign * np.inf)
+
+    doc = f"Whether each element is {'' if sign > 0 else 'minus '}infinity."
+    op(f"{name}(self)", forward, doc=doc, domain="real")
+
+
+_infinite_of("isposinf", 1)
+_infinite_of("isneginf", -1)
 op("logical_not(self)", np.logical_not, inplace=True, domain="real")
 op("signbit(self)", np.signbit, domain="real")
 
