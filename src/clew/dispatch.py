@@ -40,8 +40,7 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
         A Tensor, or a tuple of them for an op of several outputs.
     """
     if observers:
-        for observer in observers:
-            observer.before_op(op, tuple(inputs), attrs)
+        _announce(op, inputs, attrs)
     arrays: list[Any] = []
     mask, bit, cut = 0, 1, None
     try:
@@ -93,9 +92,20 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
     if state.inference:
         _mark_inference(op, inputs, out)
     if observers:
-        for observer in observers:
-            observer.on_op(op, tuple(inputs), (out,), node, attrs)
+        _tell(op, inputs, (out,), node, attrs)
     return out
+
+
+def _announce(op: Op, inputs: Sequence[Any], attrs: dict[str, Any]) -> None:
+    for observer in observers:
+        observer.before_op(op, tuple(inputs), attrs)
+
+
+def _tell(
+    op: Op, inputs: Sequence[Any], outs: Sequence[Any], node: Any, attrs: dict[str, Any]
+) -> None:
+    for observer in observers:
+        observer.on_op(op, tuple(inputs), tuple(outs), node, attrs)
 
 
 def run_sparse(name: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> Any:
@@ -146,8 +156,7 @@ def _many(
         for out in outside:
             out._cut = cut
     if observers:
-        for observer in observers:
-            observer.on_op(op, tuple(inputs), tuple(outs), node, attrs)
+        _tell(op, inputs, outs, node, attrs)
     return tuple(outs)
 
 

@@ -22,7 +22,6 @@ from clew.autograd.saved import (
     FIRST,
     Freed,
     PackedTensor,
-    SavedNone,
     SavedTensor,
     SavedTuple,
     SavedViewOutput,
@@ -31,7 +30,7 @@ from clew.device import CPU, device
 from clew.dtypes import dtype, of_numpy
 from clew.errors import describe, spaced
 from clew.op import NO_ATTRS, Op
-from clew.plan import DTYPES, INPUT, INPUTS, OUTPUT, SHAPE, SHAPES, STRIDES, Plan
+from clew.plan import INPUT, Plan
 
 next_sequence_nr = itertools.count().__next__
 """Nodes are numbered as they are made; the engine runs the highest ready number first."""
@@ -257,7 +256,7 @@ class OpNode(Node):
         found = []
         for value, save in zip(self.saved, self.plan.saves):
             parts = value.items if isinstance(value, SavedTuple) else (value,)
-            found += [(saved_name(save), p) for p in parts if isinstance(p, _SAVED)]
+            found += [(save.name, p) for p in parts if isinstance(p, _SAVED)]
         return found
 
     def edge_of_saved(self, saved: SavedTensor) -> Node | None:
@@ -269,60 +268,19 @@ class OpNode(Node):
 
     def __getattr__(self, name: str) -> Any:
         """``_saved_self``, ``_saved_result``, ``_saved_dim``, ``_raw_saved_self``, ..."""
-        if name.startswith("_saved_"):
-            return self._look_up(name, name.removeprefix("_saved_"), raw=False)
-        if name.startswith("_raw_saved_"):
-            return self._look_up(name, name.removeprefix("_raw_saved_"), raw=True)
+        if name.startswith(("_saved_", "_raw_saved_")):
+            from clew.autograd.shown import look_up
+
+            return look_up(self, name)
         raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
 
-    def _look_up(self, attribute: str, name: str, *, raw: bool) -> Any:
-        for position, save in enumerate(self.plan.saves):
-            if name != saved_name(save):
-                continue
-            if self.saved.__class__ is Freed:
-                if raw and save.kind != INPUTS:
-                    return self.saved
-                self.saved.raise_for(self)
-            value: Any = self.saved[position]
-            if raw:
-                return _raw(value)
-            return value.unpack(self) if isinstance(value, _TENSOR_LIKE) else value
-        if not raw and name in self.attrs:
-            return self.attrs[name]
-        raise AttributeError(f"'{self.name()}' object has no attribute '{attribute}'")
-
     def __dir__(self) -> list[str]:
-        saves = [f"_saved_{saved_name(s)}" for s in self.plan.saves]
-        raw = [
-            f"_raw_saved_{saved_name(s)}"
-            for s in self.plan.saves
-            if s.kind in (INPUT, OUTPUT, INPUTS)
-        ]
-        attrs = [f"_saved_{name}" for name in self.attrs]
-        return sorted({*super().__dir__(), *saves, *raw, *attrs})
+        from clew.autograd.shown import names_of
 
-
-def _raw(value: Any) -> Any:
-    """A saved value as ``_raw_saved_*`` shows it."""
-    if isinstance(value, SavedTuple):
-        return tuple(SavedNone() if item is None else item for item in value.items)
-    return SavedNone() if value is None else value
+        return sorted({*super().__dir__(), *names_of(self)})
 
 
 _SAVED = (SavedTensor, PackedTensor)
-_TENSOR_LIKE = (SavedTensor, PackedTensor, SavedTuple)
-
-
-def saved_name(save: Any) -> str:
-    """PyTorch's name of a saved value: sizes of ``self`` are ``self_sym_sizes``."""
-    name: str = save.name
-    if save.kind in (SHAPE, SHAPES):
-        return name.removesuffix("_shape") + ("_sym_sizes" if save.kind == SHAPE else "_sizes")
-    if save.kind == STRIDES:
-        return name.removesuffix("_strides") + "_sym_strides"
-    if save.kind == DTYPES:
-        return name.removesuffix("_dtype") + "_scalar_types"
-    return name
 
 
 def node_class(op: Op) -> type[OpNode]:

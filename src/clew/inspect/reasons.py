@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 
-from clew.autograd.node import saved_name
+from clew.autograd.shown import saved_name
 from clew.inspect.model import GraphNode, Saved
 from clew.op import REGISTRY, Op
 from clew.plan import plan_for
