@@ -31,6 +31,7 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
                 "engine",
                 "views",
                 "anomaly",
+                "transforms",
             )
         ),
     ),
@@ -60,6 +61,7 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
             "onnx",
             "backends",
             "compiler",
+            "func",
             "jit",
             "version",
             "_C",
@@ -73,6 +75,7 @@ LATE = {
     ("tensor", "autograd"),
     ("tensor", "methods"),
     ("autograd.node", "autograd.shown"),
+    ("autograd", "func"),
 }
 
 

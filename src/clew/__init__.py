@@ -108,6 +108,7 @@ _LAZY = {
         ),
         "nn.functional.native",
     ),
+    "vmap": "func",
     "GradScaler": "amp",
     "autocast": "amp",
 }

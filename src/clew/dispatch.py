@@ -18,6 +18,7 @@ from clew.autograd import anomaly
 from clew.autograd.modes import state
 from clew.autograd.node import OpNode, node_class
 from clew.autograd.saved import SavedTensor, SavedTuple, hook_stack, save_input, save_output
+from clew.autograd.transforms import innermost, running
 from clew.autograd.views import NO_EDGE, Creation, check_inplace, rebase
 from clew.errors import ExpandedWriteError, InferenceTensorError, OtherLayout
 from clew.observers import observers
@@ -34,13 +35,9 @@ _new = object.__new__
 
 
 def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> Any:
-    """Run `op` on tensors (and numbers) and record it if anything requires grad.
-
-    Returns:
-        A Tensor, or a tuple of them for an op of several outputs.
-    """
-    if observers:
-        _announce(op, inputs, attrs)
+    """Run `op` on tensors (and numbers), recorded if anything requires grad; its output(s)."""
+    if (running or observers) and (taken := _before(op, inputs, attrs)) is not None:
+        return taken
     arrays: list[Any] = []
     mask, bit, cut = 0, 1, None
     try:
@@ -96,9 +93,14 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
     return out
 
 
-def _announce(op: Op, inputs: Sequence[Any], attrs: dict[str, Any]) -> None:
+def _before(op: Op, inputs: Sequence[Any], attrs: dict[str, Any]) -> Any:
+    """The result of an op, if a running transform takes it over; else observers are told of it."""
+    level = innermost()
+    if level is not None:
+        return level.apply(op, inputs, attrs)
     for observer in observers:
         observer.before_op(op, tuple(inputs), attrs)
+    return None
 
 
 def _tell(
@@ -176,6 +178,9 @@ def apply_inplace(
             or type, or the target names one memory location more than once.
     """
     name = name or op.label + "_"
+    if running and (level := innermost()) is not None:
+        found: Tensor = level.apply_inplace(op, target, inputs, attrs, name)
+        return found
     operands = (target, *inputs)
     arrays: list[Any] = []
     mask, bit = 0, 1

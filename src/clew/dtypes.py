@@ -228,7 +228,7 @@ def result_type(operands: Iterable[Any]) -> dtype:
     """The type in which an operation on `operands` (arrays and Python numbers) computes."""
     classes: list[dtype | None] = [None, None, None]  # dimensioned, 0-d, Python number
     for operand in operands:
-        if isinstance(operand, (np.ndarray, np.generic)):
+        if isinstance(operand, (np.ndarray, np.generic)) or hasattr(operand, "ndim"):
             found, level = of_numpy(operand.dtype), 1 if operand.ndim == 0 else 0
         else:
             found, level = of_python(type(operand)), 2

@@ -17,7 +17,8 @@ from clew.site import Site, here
 class VersionCounter:
     """How often a buffer has been written to in place, and by whom last."""
 
-    __slots__ = ("value", "writer", "writer_name")
+    # `born` is set only inside function transforms: the serial of the level that the memory is of.
+    __slots__ = ("born", "value", "writer", "writer_name")
 
     def __init__(self) -> None:
         self.value = 0
@@ -52,7 +53,10 @@ def root(array: np.ndarray) -> np.ndarray:
 
 def address(array: np.ndarray) -> int:
     """The address of the first element."""
-    return array.__array_interface__["data"][0]
+    try:
+        return array.__array_interface__["data"][0]
+    except AttributeError:  # one example of a batch (see ``func/batching/batch.py``)
+        return array.address()  # type: ignore[attr-defined]
 
 
 def element_strides(array: np.ndarray) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from clew.autograd.handles import RemovableHandle, add_hook
 from clew.autograd.hooks import Retain
 from clew.autograd.modes import state
 from clew.autograd.node import FIRST, Node
+from clew.autograd.transforms import NO_REQUIRES_GRAD, note_new, refuse_in_transform, running
 from clew.autograd.views import NO_EDGE, TensorMeta, accumulator, refresh
 from clew.device import CPU, device
 from clew.errors import (
@@ -96,6 +97,8 @@ class Tensor:
             t._cut = state.cut
         if observers:
             t._tell_memory()
+        if running:
+            note_new(t)
         return t
 
     def _tell_memory(self) -> None:
@@ -172,6 +175,8 @@ class Tensor:
             RuntimeError: the tensor is no leaf (and is to stop), its type is not floating or
                 complex, or it is an inference tensor.
         """
+        if running:
+            refuse_in_transform(NO_REQUIRES_GRAD)
         if self._edge is not None and not requires_grad:
             raise RequiresGradError(
                 "you can only change requires_grad flags of leaf variables. If you want to use a "
@@ -214,7 +219,7 @@ class Tensor:
     def grad(self) -> Tensor | None:
         """The accumulated gradient, of this tensor's shape and dtype."""
         if self._grad is None and self._edge is not None and not self.retains_grad:
-            _warn_non_leaf_grad(self)
+            warnings.warn(non_leaf_grad_text(self), UserWarning, stacklevel=2)
         return self._grad
 
     @grad.setter
@@ -469,9 +474,10 @@ def _check_grad(tensor: Tensor, grad: Any) -> None:
             cure="assign a gradient of the tensor's shape, or None",
         )
     if grad._array.dtype != tensor._array.dtype:
+        got, wanted = (dtypes.scalar_name(x._array.dtype) for x in (grad, tensor))
         raise GradientMismatchError(
-            f"attempting to assign a gradient with dtype '{_dtype_word(grad).lower()}' to a tensor "
-            f"with grad_dtype '{_dtype_word(tensor)}'. The gradient must match the tensor's "
+            f"attempting to assign a gradient with dtype '{got.lower()}' to a tensor "
+            f"with grad_dtype '{wanted}'. The gradient must match the tensor's "
             "grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype "
             "attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with "
             "caution. Diverging the dtypes of a tensor and its gradient may break downstream "
@@ -483,10 +489,6 @@ def _check_grad(tensor: Tensor, grad: Any) -> None:
 
 def _both(tensor: Tensor, grad: Tensor) -> tuple[tuple[str, str], tuple[str, str]]:
     return ("tensor", describe(tensor)), ("gradient", describe(grad))
-
-
-def _dtype_word(tensor: Tensor) -> str:
-    return dtypes.scalar_name(tensor._array.dtype)
 
 
 def _warn_non_leaf_grad(tensor: Tensor) -> None:

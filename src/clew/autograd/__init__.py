@@ -29,6 +29,7 @@ from clew.autograd.modes import (
 from clew.autograd.node import GradientEdge, Node
 from clew.autograd.saved import hook_stack
 from clew.autograd.seeds import as_tuple, batches_of, gradients_of, is_single
+from clew.autograd.transforms import NO_BACKWARD, innermost, refuse_in_transform, running
 from clew.dispatch import TENSORS
 from clew.errors import NoGradientPathError, UnusedInputError
 from clew.tensor import Tensor
@@ -113,6 +114,8 @@ def backward(
                 "`backward()`. Please only use `grad_tensors`."
             )
         grad_tensors = grad_variables
+    if running:
+        refuse_in_transform(NO_BACKWARD)
     edges = None
     if inputs is not None:
         given = (inputs,) if is_single(inputs) else tuple(inputs)
@@ -197,15 +200,18 @@ def _batched(
     create_graph: bool,
     allow_unused: bool,
 ) -> list[Any]:
-    """`grad` for each entry of a leading batch dimension, stacked."""
+    """`grad` for all entries of a leading batch dimension at once, by `vmap`."""
+    from clew.func.batching.level import VmapLevel
+
     batches = batches_of(roots, grad_outputs)
-    count = batches[0]._array.shape[0]
-    rows = []
-    for i in range(count):
-        row = tuple(TENSORS.select(batch, 0, i) for batch in batches)
-        keep_this = keep or i < count - 1
-        rows.append(grad(roots, wanted, row, keep_this, create_graph, allow_unused=allow_unused))
-    return [None if parts[0] is None else TENSORS.stack(parts) for parts in zip(*rows)]
+    with VmapLevel(batches[0]._array.shape[0], "error") as level:
+        rows = tuple(level.wrap(batch, 0) for batch in batches)
+        found = grad(roots, wanted, rows, keep, create_graph, allow_unused=True)
+        with level.lowered():
+            found = [None if g is None else level.unwrap(g, 0) for g in found]
+    if not allow_unused:
+        _refuse_unused(found, wanted)
+    return found
 
 
 def _or_zeros(found: Any, x: Any, create_graph: bool) -> Any:
@@ -239,7 +245,9 @@ def _run(
     accumulate: bool,
     edges: Any,
 ) -> list[Any]:
-    algebra: Any = TENSOR if create_graph else UNRECORDED if levels else ARRAY
+    # Gradients that have tangents, or that `vmap` has made batches of, are tensors in any case.
+    tensors = levels or (running and innermost() is not None)
+    algebra: Any = TENSOR if create_graph else UNRECORDED if tensors else ARRAY
     start = []
     for i, (root, gradient) in enumerate(zip(roots, gradients)):
         edge = _root_edge(root)

@@ -27,6 +27,7 @@ from clew.autograd.saved import (
     share_tangents,
 )
 from clew.autograd.stops import stop
+from clew.autograd.transforms import innermost, running
 from clew.errors import FunctionResultError, FunctionTypeError
 from clew.observers import observers
 from clew.site import here
@@ -290,9 +291,24 @@ class Function(metaclass=_FunctionMeta):
             "forward mode AD."
         )
 
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        """The outputs of a batch of examples and their batch dimensions; to be overridden."""
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or "
+            "set generate_vmap_rule=True."
+        )
+
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run the forward, and record the call if an argument requires grad."""
+        if running and (level := innermost()) is not None:
+            return level.call_function(cls, args, kwargs)
+        return cls._call(args, kwargs, cls.forward)
+
+    @classmethod
+    def _call(cls, args: tuple[Any, ...], kwargs: dict[str, Any], forward: Any) -> Any:
+        """`apply`; what runs as the forward may be that for a batch of examples."""
         for observer in observers:
             observer.before_op(cls, args, kwargs)
         ctx: FunctionNode = cls._backward_cls()
@@ -310,10 +326,10 @@ class Function(metaclass=_FunctionMeta):
             with no_grad():
                 if cls._has_setup_context():
                     args = _with_defaults(cls.forward, args, kwargs)
-                    output = cls.forward(*args)
+                    output = forward(*args)
                     cls.setup_context(ctx, args, output)
                 else:
-                    output = cls.forward(ctx, *args, **kwargs)
+                    output = forward(ctx, *args, **kwargs)
         finally:
             state.carries_tangents = carries
         outputs = output if isinstance(output, tuple) else (output,)

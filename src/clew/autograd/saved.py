@@ -145,7 +145,7 @@ class SavedViewOutput(SavedTensor):
 def _refuse_detached(saved: SavedTensor, node: Any) -> None:
     """A saved input that a node had made, and that was detached in place since."""
     maker = node.edge_of_saved(saved)
-    if maker is not None and maker.seq != FIRST:
+    if maker is not None and maker.seq != FIRST and saved.tensor._gradient_edge()[0] is not maker:
         raise RuntimeError(
             "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_()."
             "This is not supported, please use out-of-place `.detach()` instead"

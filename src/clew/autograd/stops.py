@@ -48,7 +48,10 @@ class Error(_Stop):
 def stop(message: str, tensors: Sequence[Any]) -> tuple[Any, ...]:
     """The tensors without their history, made by a node that refuses their gradients."""
     # Leaves that require grad, so that there is something to refuse the gradient of.
-    leaves = [None if t is None else t.detach().requires_grad_() for t in tensors]
+    leaves = [None if t is None else t.detach() for t in tensors]
+    for leaf in leaves:
+        if leaf is not None:
+            leaf._requires_grad = True
     return Error(message, leaves).outputs(leaves)
 
 

@@ -121,6 +121,8 @@ def rrelu(
 
 def _slopes(input: Tensor, lower: float, upper: float) -> Tensor:
     """1 for what is positive, a draw for each other element, in their order."""
+    if not isinstance(input._array, np.ndarray):  # a batch of examples
+        raise RuntimeError("vmap: we do not yet support aten::rrelu. Please file an issue")
     array = input._array
     noise = np.ones(array.shape, array.dtype)
     rest = array <= 0

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from clew import dtypes
+from clew.autograd.transforms import like, running
 from clew.device import require_cpu
 from clew.functions.shape import sizes
 from clew.publish import composite, write_out
@@ -250,13 +251,21 @@ def full(
     return _made(np.full(sizes((size,)), value, kind.numpy), out, device, requires_grad)
 
 
-def _like(name: str, array: Any, doc: str) -> Any:
+def _like(name: str, array: Any, fresh: Any, doc: str) -> Any:
     def function(
         self: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None,
         requires_grad: bool = False, memory_format: Any = None,
     ) -> Tensor:  # fmt: skip
         _only_strided(layout)
         kind = dtype.numpy if dtype else self._array.dtype
+        if running and not isinstance(self._array, np.ndarray):
+            # A batch of examples: each gets its own, which may then be written to.
+            made: Tensor = like(
+                self,
+                lambda size: make(fresh(size, dtype=kind), None, device, requires_grad),
+                self._array.shape,
+            )
+            return made
         return make(array(self._array, dtype=kind), None, device, requires_grad)
 
     function.__name__ = function.__qualname__ = name
@@ -264,9 +273,13 @@ def _like(name: str, array: Any, doc: str) -> Any:
     return composite(method=False)(function)
 
 
-zeros_like = _like("zeros_like", np.zeros_like, "Zeros of the shape and type of a tensor.")
-ones_like = _like("ones_like", np.ones_like, "Ones of the shape and type of a tensor.")
-empty_like = _like("empty_like", np.empty_like, "Uninitialised, of the shape and type of a tensor.")
+zeros_like = _like(
+    "zeros_like", np.zeros_like, np.zeros, "Zeros of the shape and type of a tensor."
+)
+ones_like = _like("ones_like", np.ones_like, np.ones, "Ones of the shape and type of a tensor.")
+empty_like = _like(
+    "empty_like", np.empty_like, np.empty, "Uninitialised, of the shape and type of a tensor."
+)
 
 
 @composite(method=False)
@@ -397,7 +410,14 @@ def scalar_tensor(
 
 def _new_method(name: str, function: Any) -> None:
     def method(self: Tensor, *size: Any, dtype: Any = None, **options: Any) -> Tensor:
-        return function(*size, dtype=dtype or self.dtype, **options)
+        kind = dtype or self.dtype
+        if running and not isinstance(self._array, np.ndarray):
+            shape, rest = (size[:1], size[1:]) if name == "new_full" else (size, ())
+            made: Tensor = like(
+                self, lambda n: function(n, *rest, dtype=kind, **options), sizes(shape)
+            )
+            return made
+        return function(*size, dtype=kind, **options)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"`{name.removeprefix('new_')}` in the type of this tensor."

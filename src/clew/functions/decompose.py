@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from clew import dtypes
+from clew.autograd.transforms import all_values
 from clew.dispatch import apply
 from clew.functions.linalg import matmul
 from clew.functions.reduce import named_result
@@ -327,8 +328,8 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
     """L and U of ``A = P L U`` in one matrix, the row exchanges, and the first zero pivot."""
     _check_lu(A, pivot, "torch.lu_factor")
     found = apply(REGISTRY["linalg_lu_factor_ex"], (A,))
-    if check_errors and np.any(found[2]._array):
-        _refuse_zero_pivot(found[2]._array)
+    if check_errors and np.any(all_values(found[2])):
+        _refuse_zero_pivot(all_values(found[2]))
     return named_result("linalg_lu_factor_ex", "LU", "pivots", "info")(*found)
 
 

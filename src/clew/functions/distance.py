@@ -62,5 +62,5 @@ def pdist(input: Tensor, p: float = 2.0) -> Any:
         raise RuntimeError("pdist only supports floating-point dtypes")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
-    first, second = (Tensor._from_array(i) for i in np.triu_indices(len(input._array), 1))
+    first, second = (Tensor._from_array(i) for i in np.triu_indices(input._array.shape[0], 1))
     return vector_norm(input[first] - input[second], p, -1)

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from clew import dtypes, rng
+from clew.autograd.transforms import running, sample
 from clew.dispatch import apply, apply_inplace
 from clew.op import REGISTRY
 from clew.publish import composite
 from clew.tensor import Tensor
 
 _DROPOUT, _MUL, _ADD = REGISTRY["dropout_by_mask"], REGISTRY["mul"], REGISTRY["add"]
+_TO_DTYPE = REGISTRY["to_dtype"]
 
 _SELU_LIMIT = 1.0507009873554805 * 1.6732632423543772
 """What SELU tends to for very negative inputs, with the sign changed (Klambauer and others, 2017):
@@ -34,24 +36,30 @@ def _active(self: Tensor, p: float, train: bool) -> bool:
     return bool(p) and train and self._array.size > 0
 
 
-def _mask(self: Tensor, p: float, features: bool) -> np.ndarray:
+def _mask(self: Tensor, p: float, features: bool) -> Tensor:
     """True for what is kept, an element or a feature map each."""
     shape = self._array.shape
     if features and len(shape) < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     if p == 1:
-        return np.zeros((), np.bool_)
+        return Tensor._from_array(np.zeros((), np.bool_))
     if features:
-        mask = np.empty(shape[:2] + (1,) * (len(shape) - 2), np.bool_)
-    else:
-        mask = rng.dense_like(self._array, np.bool_)
-    return rng.bernoulli_(mask, 1 - p)
+        shape = shape[:2] + (1,) * (len(shape) - 2)
+    if running:
+        kept: Tensor = sample(lambda size: _draw(np.empty(size, np.bool_), p), shape)
+        return kept
+    mask = np.empty(shape, np.bool_) if features else rng.dense_like(self._array, np.bool_)
+    return _draw(mask, p)
+
+
+def _draw(mask: np.ndarray, p: float) -> Tensor:
+    return Tensor._from_array(rng.bernoulli_(mask, 1 - p))
 
 
 def _plain(self: Tensor, p: float, train: bool, features: bool, inplace: bool) -> Tensor:
     if not _active(self, p, train):
         return self
-    mask = Tensor._from_array(_mask(self, p, features))
+    mask = _mask(self, p, features)
     dtype = self._array.dtype
     if dtype.kind not in "fcV":
         raise RuntimeError(
@@ -69,9 +77,9 @@ def _alpha(self: Tensor, p: float, train: bool, features: bool, inplace: bool) -
     if not _active(self, p, train) or p == 1:
         return _plain(self, p, train, features, inplace)
     a = 1 / math.sqrt((_SELU_LIMIT**2 * p + 1) * (1 - p))
-    kept = _mask(self, p, features).astype(self._array.dtype)
-    shift = Tensor._from_array((kept - 1) * (_SELU_LIMIT * a) + _SELU_LIMIT * a * p)
-    factor = Tensor._from_array(kept * a)
+    kept = apply(_TO_DTYPE, (_mask(self, p, features),), {"dtype": self.dtype})
+    shift = (kept - 1) * (_SELU_LIMIT * a) + _SELU_LIMIT * a * p
+    factor = kept * a
     if inplace:
         return apply_inplace(_ADD, apply_inplace(_MUL, self, (factor,)), (shift,))
     return apply(_ADD, (apply(_MUL, (self, factor)), shift))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from clew import dtypes
+from clew.autograd.transforms import all_values
 from clew.dispatch import apply, apply_inplace
 from clew.functions.create import make
+from clew.functions.values import of_values, refuse_batch
 from clew.op import REGISTRY
 from clew.ops.rules import wrap_dim
 from clew.ops.scalars import checked_number
@@ -142,9 +145,9 @@ def _without(shape: list[int], d: int) -> tuple[int, ...]:
 
 
 def _take_along(self: Tensor, indices: Tensor, d: int) -> Tensor:
-    array, n = indices._array, self._array.shape[d]
-    if array.size and array.min() < 0:
-        indices = Tensor._from_array(np.where(array < 0, array + n, array))
+    n = self._array.shape[d]
+    if indices._array.size and all_values(indices).min() < 0:
+        indices = of_values(lambda array: np.where(array < 0, array + n, array), indices)
     attrs = {"dim": d, "sparse_grad": False}
     return apply(REGISTRY["gather"], (self, indices), attrs)
 
@@ -161,6 +164,7 @@ def nonzero(self: Tensor, *, as_tuple: bool = False) -> Any:
         `as_tuple` a tuple of one vector for each dimension, which can index the tensor (a 0-d
         tensor counts as a vector of one).
     """
+    refuse_batch(self, "nonzero")
     array = self._array
     if not as_tuple:
         return Tensor._from_array(_places(array))
@@ -178,7 +182,8 @@ def _places(array: np.ndarray) -> np.ndarray:
 @composite()
 def argwhere(self: Tensor) -> Tensor:
     """`nonzero` as one tensor."""
-    return Tensor._from_array(_places(self._array))
+    found: Tensor = of_values(_places, self)
+    return found
 
 
 @composite(out=True)
@@ -186,10 +191,19 @@ def nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """`nonzero` cut off after `size` rows, or filled up to that with `fill_value`."""
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
-    found = _places(self._array)[:size]
-    rows = np.full((size, self._array.ndim), fill_value, np.int64)
-    rows[: len(found)] = found
-    return Tensor._from_array(rows)
+
+    def rows(array: np.ndarray) -> np.ndarray:
+        found = _places(array)[:size]
+        filled = np.full((size, array.ndim), fill_value, np.int64)
+        filled[: len(found)] = found
+        return filled
+
+    return of_values(rows, self)
+
+
+def _place(positions: np.ndarray, step: int, n: int) -> np.ndarray:
+    """Where flat positions lie in a dimension of size `n` whose elements are `step` apart."""
+    return np.asarray(np.remainder(np.floor_divide(positions.astype(np.int64), step), n))
 
 
 @composite(method=False)
@@ -208,10 +222,10 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
         if n < 0:
             raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
-    rest, found = indices._array.astype(np.int64), []
+    step, found = 1, []
     for n in reversed(sizes):
-        found.append(Tensor._from_array(np.asarray(np.remainder(rest, n))))
-        rest = np.floor_divide(rest, n)
+        found.append(of_values(partial(_place, step=step, n=n), indices))
+        step *= n
     return tuple(reversed(found))
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from clew import dtypes
 from clew.dispatch import apply
 from clew.functions.shape import sizes
+from clew.functions.values import of_values
 from clew.op import REGISTRY
 from clew.ops.join import repeated_index
 from clew.ops.rules import broadcast_shape, wrap_dim
@@ -322,17 +323,17 @@ def repeat_interleave(
     if self._array.ndim == 0:
         self = self.reshape(1)
     n = self._array.shape[wrap_dim(dim, self._array.ndim)]
-    counts = repeats._array
+    counts: Any = repeats._array
     if counts.ndim > 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
-    if counts.size == 1:
-        counts = np.broadcast_to(counts, (n,))
-    elif counts.size != n:
+    if counts.size not in (1, n):
         raise RuntimeError(
             "repeats must have the same size as input along dim, but got repeats.size(0) = "
             f"{counts.size} and input.size({dim}) = {n}"
         )
-    index = Tensor._from_array(repeated_index(counts, output_size))
+    index = of_values(
+        lambda each: repeated_index(np.broadcast_to(each, (n,)), output_size), repeats
+    )
     return apply(REGISTRY["index_select"], (self, index), {"dim": dim})
 
 

@@ -12,6 +12,7 @@ from clew.dispatch import apply
 from clew.functions.decompose import eigvalsh, inv, inv_ex, svdvals
 from clew.functions.linalg import matmul
 from clew.functions.norms import matrix_norm
+from clew.functions.values import of_values
 from clew.op import REGISTRY
 from clew.ops.matrices import check_square
 from clew.ops.pseudo import check_precision, cutoff
@@ -89,14 +90,18 @@ def matrix_rank(
         )
     check_precision(array)
     atol = tol if tol is not None else atol
-    limits = [x._array if isinstance(x, Tensor) else x for x in (atol, rtol)]
     if array.size == 0:
         return Tensor._from_array(np.zeros(array.shape[:-2], np.int64))
+
+    def rank(size: np.ndarray, *given: np.ndarray) -> np.ndarray:
+        tensors = iter(given)
+        limits = [next(tensors) if isinstance(x, Tensor) else x for x in (atol, rtol)]
+        absolute, relative = cutoff(array, *limits)
+        least = np.maximum(absolute, relative * size.max(-1))
+        return np.asarray(np.sum(size > np.asarray(least)[..., None], axis=-1))
+
     values = eigvalsh(A).abs() if hermitian else svdvals(A)
-    size = values._array
-    absolute, relative = cutoff(array, *limits)
-    least = np.maximum(absolute, relative * size.max(-1))
-    return Tensor._from_array(np.sum(size > np.asarray(least)[..., None], axis=-1))
+    return of_values(rank, values, *[x for x in (atol, rtol) if isinstance(x, Tensor)])
 
 
 def cond(A: Any, p: Any = None) -> Any:
@@ -116,7 +121,7 @@ def cond(A: Any, p: Any = None) -> Any:
         ratio = largest / smallest if p is None or p > 0 else smallest / largest
         return ratio.squeeze(-1)
     inverse, info = inv_ex(A)
-    infinite = Tensor._from_array(info._array != 0)
+    infinite = info != 0
     product = matrix_norm(A, p) * matrix_norm(inverse, p)
     return product.masked_fill(infinite, inf)
 

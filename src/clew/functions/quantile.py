@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from clew.autograd.transforms import all_values
 from clew.dispatch import apply
 from clew.dtypes import scalar_name
 from clew.functions.join import broadcast_tensors
+from clew.functions.values import of_values
 from clew.op import REGISTRY
 from clew.ops.rules import wrap_dim
 from clew.publish import composite
@@ -55,7 +57,7 @@ def _shares(x: Tensor, q: Any, interpolation: str) -> Tensor:
         raise RuntimeError("quantile() q must be a scalar or 1D tensor")
     if q._array.dtype != x._array.dtype:
         raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
-    if not np.all((q._array >= 0) & (q._array <= 1)):
+    if not np.all((all_values(q) >= 0) & (all_values(q) <= 1)):
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
     return q
 
@@ -83,12 +85,11 @@ def _quantiles(
 
 def _ranks(ordered: Any, q: Any, skip_nan: bool) -> Any:
     """Where the quantiles stand in the sorted last dimension: not whole numbers in general."""
-    missing = np.isnan(ordered._array)
     if skip_nan:
-        last = np.sum(~missing, axis=-1, keepdims=True) - 1
-        return (q * Tensor._from_array(last)).clamp(min=0)
+        known = of_values(lambda x: np.sum(~np.isnan(x), axis=-1, keepdims=True) - 1, ordered)
+        return (q * known).clamp(min=0)
     last = ordered._array.shape[-1] - 1
-    has_nan = Tensor._from_array(missing.any(-1, keepdims=True))
+    has_nan = of_values(lambda x: np.isnan(x).any(-1, keepdims=True), ordered)
     ranks, has_nan = broadcast_tensors(q * last, has_nan)
     return ranks.masked_fill(has_nan, last)
 
@@ -96,12 +97,11 @@ def _ranks(ordered: Any, q: Any, skip_nan: bool) -> Any:
 def _interpolated(ordered: Any, ranks: Any, interpolation: str) -> Any:
     if interpolation in ("lower", "higher", "nearest"):
         rounding: Any = {"lower": np.floor, "higher": np.ceil, "nearest": np.round}[interpolation]
-        whole = rounding(ranks._array)
-        return ordered.gather(-1, Tensor._from_array(whole.astype(np.int64)))
-    below = Tensor._from_array(ranks._array.astype(np.int64))
-    above = Tensor._from_array(np.ceil(ranks._array).astype(np.int64))
+        return ordered.gather(-1, of_values(lambda x: rounding(x).astype(np.int64), ranks))
+    below = of_values(lambda x: x.astype(np.int64), ranks)
+    above = of_values(lambda x: np.ceil(x).astype(np.int64), ranks)
     if interpolation == "midpoint":
-        weight = Tensor._from_array(np.full_like(ranks._array, 0.5))
+        weight = of_values(lambda x: np.full_like(x, 0.5), ranks)
     else:
         weight = ranks - below
     return ordered.gather(-1, below).lerp_(ordered.gather(-1, above), weight)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from clew import dtypes, rng
+from clew.autograd.transforms import innermost, running
+from clew.autograd.transforms import sample as sample_in_levels
 from clew.device import require_cpu
 from clew.dispatch import apply, apply_inplace
 from clew.functions.create import make
@@ -108,14 +111,19 @@ def _new(
     """A tensor of samples, or `out` filled with them."""
     require_cpu(device)
     if out is None:
-        return make(sample(np.empty(shape, dtype.numpy)), None, None, requires_grad)
+
+        def draw(size: tuple[int, ...]) -> Tensor:
+            return make(sample(np.empty(size, dtype.numpy)), None, None, requires_grad)
+
+        made: Tensor = sample_in_levels(draw, shape) if running else draw(shape)
+        return made
     if dtype is not out.dtype:
         raise RuntimeError(
             f"dtype {dtypes.scalar_name(dtype.numpy)} does not match dtype of out parameter "
             f"({dtypes.scalar_name(out._array.dtype)})"
         )
-    made = Tensor._from_array(sample(np.empty(shape, dtype.numpy)))
-    return write_out(out, made)
+    filled = Tensor._from_array(sample(np.empty(shape, dtype.numpy)))
+    return write_out(out, filled)
 
 
 def _floating(name: str, fill: Callable[..., np.ndarray], what: str) -> Any:
@@ -197,7 +205,14 @@ def randperm(
     """
     kind = dtype or (dtypes.int64 if out is None else out.dtype)
     require_cpu(device)
-    made = make(rng.randperm(int(n), kind.numpy, generator), None, None, requires_grad)
+
+    def draw(size: tuple[int, ...]) -> Tensor:
+        if len(size) == 1:
+            return make(rng.randperm(size[0], kind.numpy, generator), None, None, requires_grad)
+        rows = [rng.randperm(size[-1], kind.numpy, generator) for _ in range(prod(size[:-1]))]
+        return make(np.stack(rows).reshape(size), None, None, requires_grad)
+
+    made: Tensor = sample_in_levels(draw, (int(n),)) if running else draw((int(n),))
     return made if out is None else write_out(out, made)
 
 
@@ -206,6 +221,12 @@ def _like(
 ) -> Tensor:
     require_cpu(device)
     kind = dtype.numpy if dtype else self._array.dtype
+    if running:
+        made: Tensor = sample_in_levels(
+            lambda size: make(sample(np.empty(size, kind)), None, None, requires_grad),
+            self._array.shape,
+        )
+        return made
     if memory_format is dtypes.contiguous_format:
         array = np.empty(self._array.shape, kind)
     else:
@@ -328,6 +349,11 @@ def multinomial(
         RuntimeError: weights that are negative, not finite or all zero, or more samples than
             categories without replacement.
     """
+    if running and (level := innermost()) is not None:
+        found: Tensor = level.multinomial(
+            self, lambda x: multinomial(x, num_samples, replacement, generator=generator)
+        )
+        return found
     array = rng.multinomial(self._array, int(num_samples), replacement, generator)
     return Tensor._from_array(np.ascontiguousarray(array))
 
