@@ -47,6 +47,7 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
             "utils",
             "distributions",
             "inspect",
+            "memory",
             "serialization",
             "testing",
             "random",

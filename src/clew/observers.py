@@ -25,7 +25,10 @@ class Observer:
         """
 
     def on_tensor(self, tensor: Any) -> None:
-        """A tensor came to memory that no op gave it: from a factory, an array, a file, `.data`."""
+        """A tensor stands on memory that no op gave it, or has become a leaf that requires grad.
+
+        The memory is from a factory, an array, a file, or another tensor (``.data``, ``set_``).
+        """
 
     def before_inplace(
         self, op: Any, target: Any, inputs: tuple[Any, ...], attrs: dict[str, Any]
@@ -42,9 +45,9 @@ class Observer:
         """A backward pass has ended, with or without an error."""
 
     def on_gradient(self, node: Any, grad: Any) -> None:
-        """The engine has an array as gradient of an output of `node`.
+        """`node` has computed `grad` for an input of its; None: a pass begins with it.
 
-        Under ``create_graph`` gradients are tensors, which ops made.
+        It is an array, or a tensor under ``create_graph``.
         """
 
     def before_node(self, node: Any) -> None:
@@ -85,3 +88,9 @@ class Observer:
 
 
 observers: list[Observer] = []
+
+
+def tell_memory(tensor: Any) -> None:
+    """Let observers know of memory that no op gave, or of a new leaf."""
+    for observer in observers:
+        observer.on_tensor(tensor)

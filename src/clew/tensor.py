@@ -29,7 +29,7 @@ from clew.errors import (
     describe,
     non_leaf_grad_text,
 )
-from clew.observers import observers
+from clew.observers import observers, tell_memory
 from clew.site import here
 from clew.storage import VersionCounter
 
@@ -96,15 +96,10 @@ class Tensor:
             t._ensure_meta().inference = True
             t._cut = state.cut
         if observers:
-            t._tell_memory()
+            tell_memory(t)
         if running:
             note_new(t)
         return t
-
-    def _tell_memory(self) -> None:
-        """Let observers know of memory that no op gave."""
-        for observer in observers:
-            observer.on_tensor(self)
 
     def _alias(self, edge: tuple[Any, int] | None = None) -> Any:
         """Another tensor on the same memory and version, made by the node of `edge`."""
@@ -203,6 +198,8 @@ class Tensor:
             if requires_grad and not self._requires_grad:
                 self._ensure_meta().site = here()
             self._requires_grad = bool(requires_grad)
+            if requires_grad:
+                tell_memory(self)
         return self
 
     @property
@@ -355,7 +352,7 @@ class Tensor:
                 "dtype"
             )
         self._array = value._array
-        self._tell_memory()
+        tell_memory(self)
 
     @data.deleter
     def data(self) -> None:

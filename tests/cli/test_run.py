@@ -10,7 +10,7 @@ import types
 import pytest
 
 from clew.cli import main
-from clew.inspect.ledger import Summary
+from clew.cli.summary import Summary
 
 
 @pytest.fixture
@@ -262,22 +262,9 @@ def test_another_failure_in_a_modules_package_is_the_programs_error(package, cap
 
 @pytest.fixture
 def ledger(monkeypatch):
-    """A made-up ledger."""
-
-    class Ledger:
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            return None
-
-        def summary(self):
-            return Summary({"parameters": 2048}, {"parameters": 1024}, 7, 3)
-
-    module = types.ModuleType("clew.inspect.ledger")
-    module.Ledger = Ledger
-    monkeypatch.setitem(sys.modules, "clew.inspect", types.ModuleType("clew.inspect"))
-    monkeypatch.setitem(sys.modules, "clew.inspect.ledger", module)
+    """A made-up summary."""
+    summary = Summary({"parameter": 2048}, {"parameter": 1024}, 7, 3)
+    monkeypatch.setattr("clew.cli.summary.summarize", lambda ledger: summary)
 
 
 @pytest.mark.parametrize("code", ["pass", "1 / 0", "import sys; sys.exit(3)"])
@@ -308,15 +295,9 @@ def test_the_summary_survives_a_closed_output(script, ledger, capsys, monkeypatc
 
 
 STUB = """
-import sys, types
-from clew.cli import main
-from clew.inspect.ledger import Summary
-class Ledger:
-    __enter__ = lambda self: self
-    __exit__ = lambda self, *error: None
-    summary = lambda self: Summary({}, {}, 7, 3)
-sys.modules["clew.inspect"] = types.ModuleType("clew.inspect")
-sys.modules["clew.inspect.ledger"] = types.SimpleNamespace(Ledger=Ledger)
+import sys
+from clew.cli import main, summary
+summary.summarize = lambda ledger: summary.Summary({}, {}, 7, 3)
 sys.exit(main(["run", "--summary", *sys.argv[1:]]))
 """
 

@@ -2,11 +2,10 @@
 
 import shutil
 
-import numpy as np
 import pytest
 
 import clew
-from clew.inspect import Ledger, NoGraphviz
+from clew.inspect import NoGraphviz
 from clew.inspect.render import render_bytes
 
 
@@ -146,57 +145,3 @@ def test_without_graphviz_the_error_says_what_to_install(monkeypatch):
 def test_an_unknown_ending_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"use \.html, \.svg, \.pdf, \.png"):
         clew.graph(small_graph()[3]).save(tmp_path / "g.gif")
-
-
-# -- the ledger
-
-
-def test_ledger_counts_bytes_by_kind():
-    with Ledger() as ledger:
-        x = clew.ones(1000, requires_grad=True)
-        h = x.exp()
-        now = ledger.summary().current
-        assert now["parameters"] == 4000
-        assert now["saved for backward"] == 4000
-        h.sum().backward()
-        now = ledger.summary().current
-        assert now["gradients"] == 4000
-        assert now["saved for backward"] == 0
-        del h
-        assert ledger.summary().current["other"] == 0
-
-
-def test_ledger_peak_and_its_lines():
-    with Ledger() as ledger:
-        x = clew.ones(1000, requires_grad=True)
-        y = x.exp().sin().sum()  # both keep 4000 bytes: exp its result, which sin keeps too
-        y.backward()
-        del y
-        summary = ledger.summary()
-    assert summary.peak["saved for backward"] == 4000
-    file, _, text, nbytes = summary.top_lines[0]
-    assert file == __file__
-    assert text.startswith("y = x.exp().sin().sum()")
-    assert nbytes == 4000
-    assert summary.nodes_recorded == summary.nodes_freed == 3
-
-
-def test_ledger_sees_optimizer_state_and_stops_when_left():
-    with Ledger() as ledger:
-        x = clew.ones(1000, requires_grad=True)
-        optimizer = clew.optim.Adam([x])
-        (x * x).sum().backward()
-        optimizer.step()
-        assert ledger.summary().current["optimizer state"] == 8000 + 4
-    from clew.observers import observers
-
-    assert observers == []
-
-
-def test_bytes_are_those_that_numpy_allocated():
-    with Ledger() as ledger:
-        kept = [clew.ones(n, n) * 2 for n in (3, 5, 7)]
-        want = sum(np.dtype(np.float32).itemsize * n * n for n in (3, 5, 7))
-        assert ledger.summary().current["other"] == want
-        del kept
-        assert ledger.summary().current["other"] == 0

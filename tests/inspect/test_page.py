@@ -2,9 +2,9 @@
 
 import re
 
-import browser
 import pytest
 
+import browser
 import clew
 import clew.inspect
 import graph_programs as programs

@@ -39,8 +39,6 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from clew.autograd import anomaly, deep_stack
 from clew.autograd.hooks import (
     call_after,
@@ -209,8 +207,8 @@ def _run(task: GraphTask, roots: Sequence[tuple[Edge, Any]], dependencies: dict[
             buffers[node][output_nr] = grad
         else:
             task.algebra.add_into(buffers[node], output_nr, grad)
-        if observers:
-            _tell_gradient(node, buffers[node][output_nr])
+        for observer in observers:
+            observer.on_gradient(None, buffers[node][output_nr])
     while ready:
         node = heapq.heappop(ready)[2]
         grads = buffers.pop(node)
@@ -311,14 +309,8 @@ def _deliver(
         buffer[output_nr] = grad
     else:
         algebra.add_into(buffer, output_nr, grad)
-    if observers:
-        _tell_gradient(following, buffer[output_nr])
-
-
-def _tell_gradient(node: Node, grad: Any) -> None:
-    if isinstance(grad, np.ndarray):
-        for observer in observers:
-            observer.on_gradient(node, grad)
+    for observer in observers:
+        observer.on_gradient(node, buffer[output_nr])
 
 
 def _accumulate(node: AccumulateGrad, grads: list[Any], task: GraphTask) -> None:

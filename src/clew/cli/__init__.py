@@ -17,6 +17,7 @@ COMMANDS = {
     "run": "run an unmodified PyTorch script on clew",
     "graph": "run a script and draw the graph of a backward pass",
     "doctor": "run a PyTorch script and say which autograd mistakes it makes",
+    "memory": "show what a script's tensors held, by kind, line and module",
     "info": "show versions, BLAS threads and which extras are installed",
 }
 """The commands and what each does; `clew.cli.<name>` holds `main(arguments)`."""
@@ -28,12 +29,13 @@ examples:
   clew run --engine torch train.py    the same script on real PyTorch
   clew graph train.py                 writes train.graph.html, the graph of its first backward
   clew doctor train.py                what is wrong with its graphs and gradients
+  clew memory train.py --html m.html  what was held when, by which line; a page to look at
   clew run -h                         all that a command takes
 """
 
 
 def _parser() -> argparse.ArgumentParser:
-    commands = "\n".join(f"  {name:<6}{what}" for name, what in COMMANDS.items())
+    commands = "\n".join(f"  {name:<8}{what}" for name, what in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="clew",
         usage="clew [-h] [--version] COMMAND ...",

@@ -34,16 +34,17 @@ def main(arguments: list[str]) -> int:
 
 
 def _run_with_summary(program: Program) -> int:
-    from clew.cli.summary import print_summary
-    from clew.inspect.ledger import Ledger
+    from clew.cli.summary import print_summary, summarize
+    from clew.inspect.memory import track
 
     process = os.getpid()
-    with Ledger() as ledger:
+    with track("clew") as ledger:
         # `main` keeps alive what the program still holds at its end.
         status, main = program.run()
-        summary = ledger.summary()
+        is_same = os.getpid() == process  # else a child that the program forked and let run on
+        summary = summarize(ledger) if is_same else None
     del main
-    if os.getpid() == process:  # not in a child that the program forked and let run on
+    if summary is not None:
         with suppress(OSError, ValueError):  # the program may have closed its output
             sys.stdout.flush()
         print_summary(summary)

@@ -1,22 +1,48 @@
-"""What `clew run --summary` shows.  Imports the standard library, and rich when it prints."""
+"""What `clew run --summary` shows.  Imports rich, and the ledger's tables, when it prints."""
 
 from __future__ import annotations
 
-import os
 import sys
-from contextlib import suppress
-from typing import IO, TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from clew.inspect.ledger import Summary
 
-KINDS = ("parameters", "gradients", "saved for backward", "optimizer state", "other")
-"""The kinds of bytes, in the order in which they are shown."""
+@dataclass
+class Summary:
+    """What a program held.
 
-_PATH_WIDTH = 30
+    Attributes:
+        peak: bytes by kind at the moment when their sum was highest.
+        current: bytes by kind at the end.
+        nodes_recorded: graph nodes made.
+        nodes_freed: of these, how many are gone.
+        top_lines: (file, line, text, bytes) of the lines that held most saved bytes at the peak.
+    """
+
+    peak: dict[str, int]
+    current: dict[str, int]
+    nodes_recorded: int
+    nodes_freed: int
+    top_lines: list[tuple[str, int, str, int]] = field(default_factory=list)
+
+
+def summarize(ledger: Any, lines: int = 5) -> Summary:
+    """The summary of a `clew.memory.Ledger`."""
+    peak = ledger.peak
+    kept: dict[Any, int] = {}
+    for entry in peak.saved():
+        if entry.kept_by is not None:
+            kept[entry.kept_by] = kept.get(entry.kept_by, 0) + entry.bytes
+    top = sorted(kept.items(), key=lambda item: -item[1])[:lines]
+    recorded = ledger.nodes_recorded
+    return Summary(
+        peak.kinds, ledger.now.kinds, recorded, recorded - ledger.nodes_alive(),
+        [(line.file, line.line, line.text, nbytes) for line, nbytes in top],
+    )  # fmt: skip
 
 
 def print_summary(summary: Summary, file: IO[str] | None = None, width: int | None = None) -> None:
@@ -47,65 +73,36 @@ def render(summary: Summary) -> RenderableType:
     return Group(*parts)
 
 
-def format_bytes(count: int) -> str:
-    """A number of bytes as people read it.
-
-    >>> format_bytes(1536)
-    '1.5 KiB'
-    """
-    if abs(count) < 1024:
-        return f"{count} B"
-    size, unit = count / 1024, "KiB"
-    for larger in ("MiB", "GiB", "TiB"):
-        if abs(size) < 1023.95:  # from there on, one decimal would show 1024.0
-            break
-        size, unit = size / 1024, larger
-    return f"{size:,.1f} {unit}"
-
-
 def _kinds_table(summary: Summary) -> Table:
-    table = _table()
+    from clew.inspect.memory.log import KINDS
+    from clew.inspect.memory.text import new_table
+    from clew.inspect.text import bytes_text
+
+    table = new_table()
     table.add_column("bytes held", no_wrap=True)
     table.add_column("peak", justify="right", no_wrap=True)
     table.add_column("at the end", justify="right", no_wrap=True)
-    others = [kind for kind in summary.peak | summary.current if kind not in KINDS]
-    for kind in (*KINDS, *others):
+    for kind in KINDS:
         peak, current = summary.peak.get(kind, 0), summary.current.get(kind, 0)
-        table.add_row(kind, format_bytes(peak), format_bytes(current))
+        if kind != "buffer" or peak or current:
+            table.add_row(kind, bytes_text(peak), bytes_text(current))
     table.add_section()
     totals = (sum(summary.peak.values()), sum(summary.current.values()))
-    table.add_row("total", *(format_bytes(total) for total in totals), style="bold")
+    table.add_row("total", *(bytes_text(total) for total in totals), style="bold")
     return table
 
 
 def _lines_table(summary: Summary) -> Table:
     from rich.text import Text
 
-    table = _table()
+    from clew.inspect.memory.text import new_table, one_line, short_path
+    from clew.inspect.text import bytes_text
+
+    table = new_table()
     table.add_column("saved at the peak", justify="right", no_wrap=True)
     table.add_column("by line", no_wrap=True)
     table.add_column("")
     for file, line, source, count in summary.top_lines:
-        # Text, because source may hold square brackets, which rich reads as markup.  Only this
-        # column may be squeezed into a narrow terminal, and it is cut rather than wrapped.
-        text = Text(source.strip(), no_wrap=True, overflow="ellipsis")
-        place = Text(f"{_short_path(file)}:{line}", style="cyan")
-        table.add_row(format_bytes(count), place, text)
+        place = Text(f"{short_path(file)}:{line}", style="cyan")
+        table.add_row(bytes_text(count), place, one_line(source.strip()))
     return table
-
-
-def _table() -> Table:
-    from rich import box
-    from rich.table import Table
-
-    return Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-
-
-def _short_path(path: str) -> str:
-    """A path from the working directory where that is shorter; its last folders if it is long."""
-    with suppress(ValueError):  # another drive
-        path = min(os.path.relpath(path), path, key=len)
-    if len(path) <= _PATH_WIDTH:
-        return path
-    start = path.find(os.sep, len(path) - _PATH_WIDTH)
-    return f"…{path[start:]}" if start >= 0 else path

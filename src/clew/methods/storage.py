@@ -12,6 +12,7 @@ from clew.autograd.modes import state
 from clew.autograd.views import check_inplace
 from clew.device import CPU, device
 from clew.functions.shape import sizes
+from clew.observers import tell_memory
 from clew.publish import composite
 from clew.rng.target import range_of
 from clew.sharing import shared_array, shared_memory
@@ -218,7 +219,7 @@ def set_(
     check_inplace(self, "set_", self.requires_grad and state.grad_enabled)
     self._array = _array_at(self, source, storage_offset, size, stride)
     self._counter.bump("set_")
-    self._tell_memory()
+    tell_memory(self)
     if self._meta is not None:  # as a leaf it is another one now
         self._meta.accumulator = None
     return self
@@ -278,7 +279,7 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
         flat = larger
     self._array = strided(flat, place)
     self._counter.bump("resize_")
-    self._tell_memory()
+    tell_memory(self)
     return self
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from clew import dtypes
 from clew.device import require_cpu
+from clew.observers import tell_memory
 from clew.tensor import Tensor
 
 __all__ = [
@@ -112,7 +113,7 @@ class UninitializedTensorMixin:
         kind = self.dtype if dtype is None else dtype
         self._array = np.empty(tuple(shape), kind.numpy)
         self.__class__ = self.cls_to_become
-        self._tell_memory()  # type: ignore[attr-defined]
+        tell_memory(self)
 
     @property
     def _array(self) -> NoReturn:

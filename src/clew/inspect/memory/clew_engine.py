@@ -1,0 +1,287 @@
+"""Writes down what clew's own tensors do: listens to dispatch, engine, modules and optimizers.
+
+A storage is the array that owns the memory (`storage.root`).  It is born when a tensor, or a
+gradient on its way through a backward pass, first stands on it, and dies when NumPy lets it go,
+of which a weak reference tells; views and detached tensors stand on the same one.  What a kernel
+uses in passing, inside one call, is not counted.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from clew.autograd.node import FIRST, AccumulateGrad, Node, OpNode, next_sequence_nr
+from clew.autograd.saved import PackedTensor, SavedTensor, SavedTuple
+from clew.inspect.memory.engine import BEFORE, MADE, OFTEN, Engine
+from clew.inspect.memory.log import (
+    BUFFER,
+    INPUT,
+    PARAMETER,
+    TEMPORARY,
+    Event,
+    Log,
+    Storage,
+)
+from clew.observers import Observer, observers
+from clew.op import Op
+from clew.site import _OWN_FILES, here
+from clew.storage import root
+from clew.tensor import Tensor
+
+_array_of = Tensor.__dict__["_array"].__get__
+"""The array of a tensor, also of an uninitialised parameter, which refuses to show it."""
+
+_MODULE = "clew.module"
+"""Under this name a node's metadata hold the path of the module that made it."""
+
+_LIVES_ANYWAY = 1 << PARAMETER
+"""The roles with which it does not matter whether a graph keeps a storage as well."""
+
+
+class ClewEngine(Engine, Observer):
+    """See the top of the module."""
+
+    name = "clew"
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(log, (_OWN_FILES,))
+        self.nodes_recorded = 0
+        self._first_node = 0
+        self._noted = 0
+        self._states: dict[int, int] = {}
+
+    # -- beginning and end
+
+    def start(self) -> None:
+        """Find what is there already, then listen."""
+        found = gc.get_objects()
+        for x in _instances(found, Tensor):
+            self._find(x)
+        for x in _instances(found, _loaded("clew.nn.modules.module", "Module")):
+            for buffer in x._buffers.values():
+                if buffer is not None:
+                    self.log.play(self._storage(_array_of(buffer), INPUT, BEFORE), BUFFER)
+        for node in _instances(found, Node):
+            for name, saved in node.kept():
+                self._see_saved(node, name, saved)
+        for x in _instances(found, _loaded("clew.optim.optimizer", "Optimizer")):
+            self._see_state(x)
+        self._first_node = next_sequence_nr()
+        observers.append(self)
+
+    def stop(self) -> None:
+        """Listen no longer."""
+        observers.remove(self)
+
+    def nodes_alive(self) -> int:
+        """How many of the nodes that were recorded are still there."""
+        first = self._first_node
+        nodes = _instances(gc.get_objects(), Node)
+        return sum(first < node.seq < FIRST for node in nodes)
+
+    def _find(self, tensor: Tensor) -> None:
+        """A tensor from before tracking."""
+        try:
+            in_graph = tensor._edge is not None
+            storage = self._storage(_array_of(tensor), TEMPORARY if in_graph else INPUT, BEFORE)
+        except AttributeError:  # it is being made, in another thread
+            return
+        self._see_leaf(tensor, storage)
+        if tensor._grad is not None:
+            self._see_grad(tensor, tensor._grad)
+
+    # -- what happens
+
+    def on_op(
+        self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], node: Any,
+        attrs: dict[str, Any],
+    ) -> None:  # fmt: skip
+        log = self.log
+        paths = self.modules.running.paths
+        path = paths[-1] if paths else ""
+        if op.__class__ is not Op or not op.view:
+            storages = log.storages
+            for out in outputs:
+                if out is None:
+                    continue
+                array = out._array
+                owner = array if array.base is None else root(array)
+                storage = storages.get(id(owner))  # log.find(owner), without the call
+                if storage is None or storage() is not owner:
+                    site = here(skip=1) if node is None else node.site
+                    what = op.label if op.__class__ is Op else op.__name__
+                    log.born(owner, owner.nbytes, (site, path, what))
+        if node is not None:
+            self._recorded(node, path)
+        elif len(log.queue) > OFTEN:
+            log.flush()
+
+    def on_inplace(self, op: Any, target: Any, node: Any) -> None:
+        if node is not None:
+            self._recorded(node, self.modules.path)
+
+    def on_tensor(self, tensor: Any) -> None:
+        array = _array_of(tensor)
+        storage = self.log.find(array if array.base is None else root(array))
+        if storage is None:
+            storage = self._storage(array, self._role_of_made(), self._step or MADE)
+        if tensor._requires_grad or tensor.__class__ is not Tensor:
+            self._see_leaf(tensor, storage)
+
+    def on_backward_start(self, task: Any) -> None:
+        self._passes.append(task.freed.site)
+
+    def on_backward_end(self, task: Any) -> None:
+        if self._passes:  # else the pass began before tracking
+            self._passes.pop()
+        if not self._passes:
+            self.log.note(Event(self.log.passes))
+
+    def on_gradient(self, node: Any, grad: Any) -> None:
+        if grad.__class__ is not np.ndarray:  # a tensor, which an op made
+            return
+        owner = grad if grad.base is None else root(grad)
+        log = self.log
+        site = self._passes[-1] if self._passes else None
+        storage = log.storages.get(id(owner))
+        if storage is not None and storage() is owner:
+            if node is None and storage.made == (site, "", MADE):
+                # The one that backward made itself: a tensor, made from no other.
+                log.play(storage, TEMPORARY, (site, "", "first gradient"))
+            return
+        if node is None:
+            log.born(owner, owner.nbytes, (site, "", "first gradient"))
+        else:
+            path = node.info.get(_MODULE, "") if node.info else ""
+            log.born(owner, owner.nbytes, (site, path, node.name()))
+
+    def on_node(self, node: Any) -> None:
+        if node.__class__ is AccumulateGrad:
+            self.on_grad(node.variable)
+        elif node.hooks is not None:
+            for retain in node.hooks.retain.values():
+                tensor = retain.tensor()
+                if tensor is not None:
+                    self.on_grad(tensor)
+
+    def on_grad(self, leaf: Any) -> None:
+        if leaf._grad is not None:
+            self._see_grad(leaf, leaf._grad)
+
+    def before_module(self, module: Any) -> None:
+        self.modules.enter(module)
+
+    def after_module(self, module: Any) -> None:
+        self.modules.leave()
+
+    def before_optimizer_step(self, optimizer: Any) -> None:
+        self._step = f"{type(optimizer).__name__}.step"
+        self._noted = len(self.log.queue)
+
+    def on_optimizer_step(self, optimizer: Any) -> None:
+        count = sum(map(len, optimizer.state.values()))
+        if len(self.log.queue) != self._noted or self._states.get(id(optimizer)) != count:
+            self._see_state(optimizer)
+            self._states[id(optimizer)] = count
+        self._step = None
+        self.log.note(Event(self.log.steps, id(optimizer)))
+        if len(self.log.queue) > OFTEN:
+            self.log.flush()
+
+    # -- storages
+
+    def _storage(self, array: np.ndarray, role: int, what: str) -> Storage:
+        """The storage that `array` stands on; if it is new, of that kind and made by that."""
+        owner = root(array)
+        storage = self.log.find(owner)
+        if storage is None:
+            site = None if what is BEFORE else here(skip=2)
+            storage = self.log.born(owner, owner.nbytes, (site, self.modules.path, what), role)
+        return storage
+
+    def _see_leaf(self, tensor: Any, storage: Storage) -> None:
+        if (tensor._requires_grad and tensor._edge is None) or _is_parameter(tensor):
+            site, module, what = storage.made
+            if site is None and tensor._meta is not None:
+                site = tensor._meta.site
+            storage.made = site, module, what
+            self.log.play(storage, PARAMETER, storage.made)
+
+    def storage_of(self, tensor: Any) -> Storage | None:
+        return self._storage(_array_of(tensor), INPUT, BEFORE)
+
+    def tensors_in(self, value: Any) -> Iterator[Any]:
+        return _tensors(value)
+
+    # -- what nodes keep
+
+    def _recorded(self, node: Any, path: str) -> None:
+        self.nodes_recorded += 1
+        if path:
+            if node.info is None:
+                node.info = {_MODULE: path}
+            else:
+                node.info[_MODULE] = path
+        self._see_node(node)
+
+    def _see_node(self, node: Any) -> None:
+        if not isinstance(node, OpNode):
+            for name, saved in node.kept():
+                self._see_saved(node, name, saved)
+            return
+        # As node.kept(), which takes longer than the rest.
+        for value, save in zip(node.saved, node.plan.saves):
+            kind = value.__class__
+            if kind is SavedTensor or kind is PackedTensor:
+                self._see_saved(node, save.name, value)
+            elif kind is SavedTuple:
+                for part in value.items:
+                    if part is not None:
+                        self._see_saved(node, save.name, part)
+
+    def _see_saved(self, node: Any, name: str, saved: Any) -> None:
+        if saved.__class__ is SavedTensor and saved.packed is None:
+            tensors: Any = (saved.tensor,)
+        else:
+            tensors = _tensors(saved.packed)
+        log = self.log
+        for tensor in tensors:
+            array = tensor._array
+            owner = array if array.base is None else root(array)
+            storage = log.find(owner) or self._storage(owner, TEMPORARY, BEFORE)
+            if not storage.roles & _LIVES_ANYWAY:
+                log.keep(storage, (node.site, node.name(), name), saved)
+
+
+def _loaded(module: str, name: str) -> Any:
+    """A class, or None if its module is not loaded: then there are no instances."""
+    return getattr(sys.modules.get(module), name, None)
+
+
+def _instances(objects: list[Any], kind: Any) -> Iterator[Any]:
+    # By type(): isinstance asks proxies, which may compute something.
+    return (x for x in objects if kind is not None and issubclass(type(x), kind))
+
+
+def _is_parameter(tensor: Tensor) -> bool:
+    kind = _loaded("clew.nn.parameter", "Parameter")
+    return kind is not None and isinstance(tensor, kind)
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    """The tensors in nested dicts, lists and tuples, or in what hooks made of a saved one."""
+    if isinstance(value, PackedTensor):
+        value = value.packed
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from _tensors(part)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _tensors(part)
