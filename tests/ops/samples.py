@@ -151,6 +151,7 @@ DOMAINS: dict[str, Callable[[Values, int, tuple[int, ...]], np.ndarray]] = {
 SampleFunction = Callable[[Values], Iterator[Sample]]
 
 _functions: dict[str, SampleFunction] = {}
+_complex: set[str] = set()
 _variants: dict[str, tuple[dict[str, Any], ...]] = {}
 
 
@@ -172,6 +173,22 @@ def variants(name: str, *attrs: dict[str, Any]) -> None:
     _variants[name] = attrs
 
 
+def also_complex(*names: str) -> None:
+    """Say that these ops take complex numbers too: they get their first sample with such."""
+    _complex.update(names)
+
+
+def _turned(sample: Sample, v: Values) -> Sample:
+    """The sample with complex numbers of the same absolute values, at moderate angles."""
+    inputs = [
+        x * np.exp(1j * v.unit(*x.shape))
+        if isinstance(x, np.ndarray) and x.dtype.kind == "f"
+        else x
+        for x in sample.inputs
+    ]
+    return replace(sample, name="complex", inputs=tuple(inputs))
+
+
 def _claim(name: str) -> None:
     if name in _functions or name in _variants:
         raise ValueError(f"op {name} has samples already")
@@ -188,6 +205,8 @@ def samples_of(op: Op) -> list[Sample]:
         found = list(_elementwise(op, values, _variants.get(op.name, ({},))))
     else:
         return []
+    if op.name in _complex:
+        found.append(_turned(found[0], values))
     return [replace(s, attrs={**op.default_attrs, **s.attrs}) for s in found]
 
 

@@ -6,9 +6,19 @@ from collections.abc import Iterator
 
 from clew.dtypes import complex128, float64
 from clew.storage import Geometry
-from ops.samples import Sample, Values, call, samples
+from ops.samples import Sample, Values, also_complex, call, samples
 
 Samples = Iterator[Sample]
+
+also_complex(
+    "acos", "acosh", "add", "addcdiv", "addcmul", "addmm", "angle", "asin", "asinh", "atan",
+    "atanh", "convolution", "convolution_backward_input", "convolution_backward_weight", "cos",
+    "cosh", "cumprod", "cumprod_backward", "cumsum", "div", "dot", "exp", "exp2", "expm1", "lerp",
+    "log", "log10", "log1p", "log2", "logcumsumexp", "logsumexp", "matrix_product", "mean", "mul",
+    "neg", "pow", "pow_scalar", "prod", "products_of_others", "reciprocal", "renorm", "rsqrt",
+    "rsub", "sgn", "sigmoid", "sigmoid_backward", "sin", "sinc", "sinh", "sqrt", "square", "std",
+    "sub", "sum", "tan", "tanh", "tanh_backward", "var", "vdot", "where",
+)  # fmt: skip
 
 
 @samples("view_as_real", "conj_physical")

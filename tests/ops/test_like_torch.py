@@ -43,6 +43,7 @@ KNOWN_RESULTS: dict[str, str] = {
     "pixel_unshuffle-empty": "torch gives the gradient another shape, and refuses it",
     "scaled_dot_product_flash_attention_for_cpu-bool_mask": "torch converts the mask before",
     "index_put-number": "torch makes a tensor of the number before",
+    "convolution-complex": "torch makes several real ones of it before",
 }
 """Op and sample: why results or gradients differ from torch's."""
 
@@ -77,6 +78,7 @@ KNOWN_GRAPHS: dict[str, str] = {
     "fused_rms_norm-*": "torch composes it of other ops on the CPU",
     "rrelu_with_noise-evaluation": "torch draws the noise in this function",
     "scaled_dot_product_flash_attention_for_cpu-bool_mask": "torch converts the mask before",
+    "convolution-complex": KNOWN_RESULTS["convolution-complex"],
     "index_put-number": "torch makes a tensor of the number before",
 }
 """Op and sample: why nodes, edges or what is kept differ from torch's."""
@@ -88,6 +90,7 @@ _STATISTICS = "torch gives the statistics tangents too"
 KNOWN_TANGENTS: dict[str, str] = {
     **{k: v for k, v in KNOWN_RESULTS.items() if k.startswith(("celu", "hardsig", "rrelu"))},
     "index_put-number": KNOWN_RESULTS["index_put-number"],
+    "convolution-complex": KNOWN_RESULTS["convolution-complex"],
     "scaled_dot_product_flash_attention_for_cpu-*": _RULE_OF_CLEW,
     "standard_gamma-*": _RULE_OF_CLEW,
     "grid_sampler_*": _RULE_OF_CLEW,

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from clew.autograd import grad
+from clew.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from clew.autograd.functional_values import (
     CONSTANT_MATRIX,
     as_tuple,
@@ -328,7 +329,7 @@ def _construct_standard_basis_for(tensors: Tensors, sizes: tuple[int, ...]) -> T
 def _jacobian_by_columns(
     func: Callable[..., Any], inputs: Any, strict: bool, vectorize: bool
 ) -> Any:
-    """The Jacobian a column at a time: `jvp` of the function for each element of the inputs."""
+    """The Jacobian a column at a time, by forward mode along each element of the inputs."""
     if strict:
         raise _unsupported("strict", *_FORWARD, RuntimeError)
     one_input, inputs = as_tuple(inputs, "inputs", "jacobian")
@@ -340,11 +341,15 @@ def _jacobian_by_columns(
     sizes = tuple(x.numel() for x in inputs)
     basis = _construct_standard_basis_for(inputs, sizes)
     columns = []
-    for row in range(sum(sizes)):
-        directions = tuple(part[row].view(x.shape) for part, x in zip(basis, inputs))
-        outputs, tangents = jvp(func, inputs, directions)
-        one_output, outputs = as_tuple(outputs, "outputs", "jacobian")
-        columns.append((tangents,) if one_output else tangents)
+    with dual_level():
+        for row in range(sum(sizes)):
+            directions = (part[row].view(x.shape) for part, x in zip(basis, inputs))
+            duals = tuple(make_dual(x, t) for x, t in zip(inputs, directions))
+            one_output, outputs = as_tuple(func(*duals), "outputs", "jacobian")
+            tangents = [unpack_dual(out).tangent for out in outputs]
+            columns.append(
+                [TENSORS.zeros_like(o) if t is None else t for o, t in zip(outputs, tangents)]
+            )
     found = []
     for nr, out in enumerate(outputs):
         whole = TENSORS.stack(tuple(column[nr] for column in columns), dim=-1)

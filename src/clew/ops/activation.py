@@ -36,7 +36,7 @@ def _(F: Any, grad: Any, result: Any) -> Any:
     return F.sigmoid_backward(grad, result)
 
 
-@op("sigmoid_backward(grad_output, output)", publish=(), domain="unit")
+@op("sigmoid_backward(grad_output, output)", publish=(), domain="unit", jvp="twice")
 @pointwise
 def sigmoid_backward(grad: Any, y: Any) -> Any:
     """``grad_output * (1 - output) * output``."""
@@ -49,12 +49,12 @@ def sigmoid_backward(grad: Any, y: Any) -> Any:
 
 @sigmoid_backward.grad("grad_output")
 def _(F: Any, grad: Any, output: Any) -> Any:
-    return F.sigmoid_backward(grad, output)
+    return F.sigmoid_backward(grad, conj(F, output))
 
 
 @sigmoid_backward.grad("output")
 def _(F: Any, grad: Any, grad_output: Any, output: Any) -> Any:
-    return grad * conj(F, grad_output * (1 - 2 * output))
+    return conj(F, grad) * (grad_output * conj(F, 1 - 2 * output))
 
 
 @op("log_sigmoid(self)", publish=(), domain="real")

@@ -14,6 +14,7 @@ from clew.kernels import conv_transpose as transpose
 from clew.kernels.windows import Ints
 from clew.op import op
 from clew.ops.linalg import cpp_name
+from clew.ops.rules import conj
 
 
 class Geometry(NamedTuple):
@@ -70,13 +71,16 @@ def _(
     g = Geometry(stride, padding, dilation, transposed, output_padding, groups)
     x_shape, w_shape = tuple(input.shape), tuple(weight.shape)
     return [
-        F.convolution_backward_input(grad, weight, size=x_shape, geometry=g) if need[0] else None,
-        F.convolution_backward_weight(grad, input, size=w_shape, geometry=g) if need[1] else None,
+        F.convolution_backward_input(grad, conj(F, weight), size=x_shape, geometry=g)
+        if need[0] else None,
+        F.convolution_backward_weight(grad, conj(F, input), size=w_shape, geometry=g)
+        if need[1] else None,
         F.convolution_backward_bias(grad) if need[2] else None,
-    ]
+    ]  # fmt: skip
 
 
-@op("convolution_backward_input(grad_output, weight; size, geometry)", publish=())
+@op("convolution_backward_input(grad_output, weight; size, geometry)", publish=(),
+    jvp="bilinear")  # fmt: skip
 def convolution_backward_input(grad: Any, w: Any, *, size: Ints, geometry: Geometry) -> Any:
     """Gradient of the input, whose shape is `size`."""
     g = geometry
@@ -88,15 +92,17 @@ def convolution_backward_input(grad: Any, w: Any, *, size: Ints, geometry: Geome
 
 @convolution_backward_input.grad("grad_output")
 def _(F: Any, grad: Any, weight: Any, *, geometry: Geometry) -> Any:
-    return F.convolution(grad, weight, **geometry._asdict())
+    return F.convolution(grad, conj(F, weight), **geometry._asdict())
 
 
 @convolution_backward_input.grad("weight")
 def _(F: Any, grad: Any, grad_output: Any, weight_shape: Any, *, geometry: Geometry) -> Any:
+    grad_output = conj(F, grad_output)
     return F.convolution_backward_weight(grad_output, grad, size=weight_shape, geometry=geometry)
 
 
-@op("convolution_backward_weight(grad_output, input; size, geometry)", publish=())
+@op("convolution_backward_weight(grad_output, input; size, geometry)", publish=(),
+    jvp="bilinear")  # fmt: skip
 def convolution_backward_weight(grad: Any, x: Any, *, size: Ints, geometry: Geometry) -> Any:
     """Gradient of the weight, whose shape is `size`."""
     g = geometry
@@ -108,11 +114,12 @@ def convolution_backward_weight(grad: Any, x: Any, *, size: Ints, geometry: Geom
 
 @convolution_backward_weight.grad("grad_output")
 def _(F: Any, grad: Any, input: Any, *, geometry: Geometry) -> Any:
-    return F.convolution(input, grad, **geometry._asdict())
+    return F.convolution(conj(F, input), grad, **geometry._asdict())
 
 
 @convolution_backward_weight.grad("input")
 def _(F: Any, grad: Any, grad_output: Any, input_shape: Any, *, geometry: Geometry) -> Any:
+    grad_output = conj(F, grad_output)
     return F.convolution_backward_input(grad_output, grad, size=input_shape, geometry=geometry)
 
 

@@ -119,8 +119,8 @@ def _(F: Any, grad: Any, self: Any, x: Any, *, dim: int, need: Any) -> Any:
         parts.insert(0, of_change * changes[k] + of_product * products[k])
         of_product = of_product * xs[k] + of_change * directions[k]
         of_change = of_change * xs[k]
-    of_self = F.stack(changes[1:], dim) if need[0] else None
-    return [of_self, F.stack(parts, dim) if need[1] else None]
+    of_self = conj(F, F.stack(changes[1:], dim)) if need[0] else None
+    return [of_self, conj(F, F.stack(parts, dim)) if need[1] else None]
 
 
 # -- extrema

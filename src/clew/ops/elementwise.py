@@ -344,17 +344,17 @@ def _interpolated(x: Any, end: Any, weight: Any) -> Any:
 
 @lerp.grad("self")
 def _(F: Any, grad: Any, weight: Any) -> Any:
-    return grad * (1 - weight)
+    return grad * conj(F, 1 - weight)
 
 
 @lerp.grad("end")
 def _(F: Any, grad: Any, weight: Any) -> Any:
-    return grad * weight
+    return grad * conj(F, weight)
 
 
 @lerp.grad("weight")
 def _(F: Any, grad: Any, self: Any, end: Any) -> Any:
-    return grad * (end - self)
+    return grad * conj(F, end - self)
 
 
 @op("addcmul(self, tensor1, tensor2; *, value=1)", promote="arithmetic", inplace=True,
@@ -373,12 +373,12 @@ def _(F: Any, grad: Any) -> Any:
 
 @addcmul.grad("tensor1")
 def _(F: Any, grad: Any, tensor2: Any, *, value: Any) -> Any:
-    return grad * (tensor2 * value)
+    return grad * conj(F, tensor2 * value)
 
 
 @addcmul.grad("tensor2")
 def _(F: Any, grad: Any, tensor1: Any, *, value: Any) -> Any:
-    return grad * (tensor1 * value)
+    return grad * conj(F, tensor1 * value)
 
 
 @op("addcdiv(self, tensor1, tensor2; *, value=1)", promote="arithmetic", inplace=True,
@@ -400,9 +400,9 @@ def _(F: Any, grad: Any, tensor2: Any) -> Any:
 
 @addcdiv.grad("tensor1")
 def _(F: Any, grad: Any, tensor2: Any, *, value: Any) -> Any:
-    return grad * (value / tensor2)
+    return grad * conj(F, value / tensor2)
 
 
 @addcdiv.grad("tensor2")
 def _(F: Any, grad: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
-    return -grad * (value * tensor1 / (tensor2 * tensor2))
+    return -grad * conj(F, value * tensor1 / (tensor2 * tensor2))

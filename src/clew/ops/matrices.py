@@ -137,7 +137,7 @@ def lu_packed(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     pivots = np.zeros((len(lu), min(n, m)), np.int32)
     info = np.zeros(len(lu), np.int32)
     for j in range(min(n, m)):
-        row = j + np.argmax(np.abs(lu[:, j:, j]), axis=1)
+        row = j + np.argmax(_size(lu[:, j:, j]), axis=1)
         pivots[:, j] = row + 1
         lu[each, j], lu[each, row] = lu[each, row], lu[each, j]
         pivot = lu[:, j, j]
@@ -146,6 +146,11 @@ def lu_packed(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         lu[:, j + 1 :, j] /= safe[:, None]
         lu[:, j + 1 :, j + 1 :] -= lu[:, j + 1 :, j, None] * lu[:, j, None, j + 1 :]
     return lu.reshape(x.shape), pivots.reshape(*batch, min(n, m)), info.reshape(batch)
+
+
+def _size(x: np.ndarray) -> np.ndarray:
+    """What LAPACK compares when it looks for a pivot: of complex numbers not the absolute value."""
+    return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
 
 
 def row_order(pivots: np.ndarray, n: int) -> np.ndarray:

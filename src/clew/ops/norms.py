@@ -175,7 +175,7 @@ def _(F: Any, grad: Any, self: Any, *, p: float, dim: int, maxnorm: float) -> An
     dims = _others(dim, self.ndim)
     norm = F.linalg_vector_norm(self, p, dims, True)
     inverse = 1 / (norm + 1e-7)
-    along = F.sum(grad * F.conj(self), dims, True)
+    along = F.sum(F.real(grad * F.conj(self)), dims, True)
     through_norm = of_norm(F, along, self, p, norm, dims, True)
     scaled = maxnorm * inverse * (grad - inverse * through_norm)
     return F.where(F.gt(norm, maxnorm), scaled, grad)

@@ -325,7 +325,7 @@ def _(F: Any, grad: Any, self: Any, *, dim: int) -> Any:
         chosen = F.one_slice(F.zeros_like(self), i, dim=dim, value=1)
         rest = F.where(F.eq(chosen, 1), F.ones_like(self), self)
         others = F.products_of_others(rest, dim=dim) * (1 - chosen)
-        total = total + others * F.sum(grad * chosen, dim, keepdim=True)
+        total = total + conj(F, others) * F.sum(grad * chosen, dim, keepdim=True)
     return total
 
 

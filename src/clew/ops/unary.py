@@ -67,7 +67,8 @@ _function("cosh", np.cosh, lambda F, grad, self: grad * conj(F, F.sinh(self)))
 _function("tanh", np.tanh, lambda F, grad, result: F.tanh_backward(grad, result))
 
 
-@op("tanh_backward(grad_output, output)", node="TanhBackwardBackward0", publish=(), domain="unit")
+@op("tanh_backward(grad_output, output)", node="TanhBackwardBackward0", publish=(), domain="unit",
+    jvp="twice")  # fmt: skip
 def tanh_backward(grad: Any, y: Any) -> Any:
     """The gradient of tanh: an op, so that a recorded backward keeps two tensors and no more."""
     slope = np.multiply(y, y)
@@ -82,7 +83,7 @@ def _(F: Any, grad: Any, output: Any) -> Any:
 
 @tanh_backward.grad("output")
 def _(F: Any, grad: Any, grad_output: Any, output: Any) -> Any:
-    return grad * (-2 * conj(F, output) * grad_output)
+    return conj(F, grad) * (-2 * conj(F, output) * grad_output)
 
 
 _function(
@@ -128,8 +129,14 @@ op(
     aliases=("negative",), self=lambda F, grad: -grad,
 )  # fmt: skip
 
+def _write_abs(x: Any) -> None:
+    if x.dtype.kind == "c":
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+    np.abs(x, out=x)
+
+
 op(
-    "abs(self)", np.abs, inplace=True, domain="nonzero", aliases=("absolute",),
+    "abs(self)", np.abs, inplace=True, domain="nonzero", aliases=("absolute",), write=_write_abs,
     self=lambda F, grad, self: grad * F.sgn(self),
 )  # fmt: skip
 
