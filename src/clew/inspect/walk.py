@@ -6,10 +6,12 @@ never by recursion: a graph may be 100,000 nodes deep.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import heapq
 import itertools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from clew.inspect import clew_adapter, torch_adapter
@@ -41,6 +43,24 @@ def graph(tensor: Any, *, params: Any = None) -> Graph:
 
 def read(tensor: Any, *, params: Any = None) -> tuple[Graph, list[Any]]:
     """The graph as plain data, and the engine's own nodes in the same order; see `graph`."""
+    with _no_collections():
+        return _read(tensor, params)
+
+
+@contextlib.contextmanager
+def _no_collections() -> Iterator[None]:
+    """Hundreds of thousands of objects that stay are made: looking for garbage among them again
+    and again takes twice as long as making them."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _read(tensor: Any, params: Any) -> tuple[Graph, list[Any]]:
     tensors = list(tensor) if isinstance(tensor, (tuple, list)) else [tensor]
     adapter = adapter_of(tensors)
     roots = [e for e in map(adapter.edge_of, tensors) if e[0] is not None]

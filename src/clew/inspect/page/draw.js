@@ -69,7 +69,8 @@ class Painter {
       if (this.tree.isOpen(item)) this._openGroup(c, item);
     }
     c.globalAlpha = this.moving ? this.moving.share ** 2 : 1;
-    for (const path of this.layout.paths) this._edge(c, path);
+    if (this.camera.scale < 0.2 && this.layout.paths.length > 1500) this._allEdges(c);
+    else for (const path of this.layout.paths) this._edge(c, path);
     c.globalAlpha = 1;
     for (const item of this.layout.boxes.keys()) {
       if (this.tree.isOpen(item)) this._openTitle(c, item);
@@ -198,6 +199,11 @@ class Painter {
 
   _node(c, item, box) {
     const node = this.tree.node(item), stripe = this.colours[`kind-${kindOf(node)}`];
+    if (this.camera.scale < 0.16 && item !== this.selected) { // a patch of colour is all one sees
+      c.fillStyle = this.colourBy === "kind" ? stripe : this._fill(item);
+      c.fillRect(box.x, box.y, box.w, box.h);
+      return;
+    }
     const [ink, dim] = this._ink(item);
     this._round(c, box, 8);
     this._shadowed(c, this._fill(item));
@@ -345,6 +351,20 @@ class Painter {
     if (this.camera.scale > 0.25) this._arrow(c, end, c.strokeStyle);
     if (this.camera.scale > 0.62 && !leaf) this._edgeLabel(c, edge, label, lit);
     if (dull) c.globalAlpha = 1;
+  }
+
+  /* Many edges from afar: straight lines, in one stroke. */
+  _allEdges(c) {
+    c.beginPath();
+    for (const {points, box} of this.layout.paths) {
+      if (!this._inSight(box)) continue;
+      const end = points[points.length - 1];
+      c.moveTo(points[0].x, points[0].y);
+      c.lineTo(end.x, end.y);
+    }
+    c.strokeStyle = this.colours["line-strong"];
+    c.lineWidth = 1 / this.camera.scale / 2;
+    c.stroke();
   }
 
   _curve(c, points) {

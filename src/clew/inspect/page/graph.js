@@ -17,6 +17,7 @@ class GraphPage {
       show: (found) => this._showMatches(found), choose: (id) => this.select(id),
     });
     this.tree.openUpTo(26);
+    if (this.tree.visible().length < 8) this.tree.openUpTo(26, true);
     this.painter.setColourBy("kind");
     this.painter.resize();
     this.layout.run();
@@ -153,8 +154,12 @@ class GraphPage {
   }
 
   unfoldAll() {
-    this.tree.openUpTo(3000, true);
-    this.relayout();
+    for (const most of [250, 900, 3000]) { // as far as laying out is quick
+      const begin = performance.now();
+      this.tree.openUpTo(most, true);
+      this.relayout();
+      if (performance.now() - begin > 250) break;
+    }
     this.fit();
     const closed = this.tree.visible().some((i) => this.tree.isGroup(i) && !this.tree.isOpen(i));
     if (closed) this.hint("The largest groups stay folded; unfold them one by one");

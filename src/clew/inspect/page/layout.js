@@ -113,7 +113,7 @@ class Layout {
   /** The text on an edge: the shape that goes along it. */
   labelOf(edge) {
     if (edge.count === 1) return edge.shape || "";
-    return edge.shape ? `${edge.count} of ${edge.shape}` : `${edge.count} tensors`;
+    return edge.shape ? `${edge.count} × [${edge.shape}]` : `${edge.count} tensors`;
   }
 
   _size(item) {
