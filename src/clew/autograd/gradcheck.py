@@ -1,8 +1,8 @@
 """Check derivatives against finite differences.  Layer 4.
 
 The numerical Jacobian comes from central differences, one element of an input at a time; the
-analytical one from backward passes, one element of an output at a time.  In fast mode both are
-reduced by random vectors first: ``v^T J u``.
+analytical one from backward passes, one element of an output at a time.  Fast mode compares the
+products ``v^T J u`` with random vectors, which takes two calls and one backward.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from clew.autograd import grad
+from clew.autograd import gradcheck_report as report
 from clew.autograd.function import Function
 from clew.autograd.numbers import as_real
 from clew.dispatch import TENSORS
-from clew.dtypes import of_numpy
-from clew.tensor import Size, Tensor
+from clew.ops.rules import is_complex
+from clew.tensor import Tensor
 
 
 class GradcheckError(RuntimeError):
@@ -211,8 +212,8 @@ class _Check:
         """Refuse inputs that cannot be checked; warn of those that hardly can."""
         if not self.checked:
             raise ValueError(
-                "gradcheck expects at least one input tensor to require gradient, but none of the "
-                "them have requires_grad=True."
+                "gradcheck expects at least one input tensor to require gradient, but none of them "
+                "have requires_grad=True."
             )
         for index, argument in enumerate(self.arguments):
             if not isinstance(argument, Tensor) or not argument.requires_grad:
@@ -276,13 +277,21 @@ class _Check:
         return jacobians
 
     def _difference(self, array: np.ndarray, place: Any, step: complex, position: int) -> Any:
-        original = array[place].copy()
+        direction = np.zeros_like(array)
+        direction[place] = step / self.eps
+        return self._difference_along(array, direction, position, f"on index {place} ")
+
+    def _difference_along(
+        self, array: np.ndarray, direction: np.ndarray, position: int, where: str = ""
+    ) -> Any:
+        """How the output at this position changes as the input goes into a direction."""
+        original = array.copy()
         found = []
-        for value in (original + step, original - step):
-            array[place] = value
+        for step in (self.eps, -self.eps):
+            array[...] = original + step * direction
             found.append(self._all_outputs()[position]._array.copy())
-        array[place] = original
-        _require_alike(found[1], found[0], self.eps)
+        array[...] = original
+        report.require_alike(found[1], found[0], f"{where}by {self.eps}")
         return as_real((found[0] - found[1]) / (2 * self.eps))
 
     def _analytical(self, output: Tensor) -> list[np.ndarray]:
@@ -307,28 +316,54 @@ class _Check:
     def compare(self, index: int, output: Tensor, check_dtypes: bool) -> None:
         """Numerical against analytical, and one backward against another."""
         differentiable = [i for i, o in enumerate(self._all_outputs()) if o.requires_grad]
-        numerical = self._numerical(differentiable[index])
-        analytical = self._analytical(output)
-        again = self._analytical(output)
-        for position, (n, a, b) in enumerate(zip(numerical, analytical, again)):
+        if self.fast:
+            self._compare_products(index, output, differentiable[index])
+        else:
+            self._compare_jacobians(index, output, differentiable[index])
+        if check_dtypes:
+            self._dtypes(output)
+
+    def _compare_jacobians(self, index: int, output: Tensor, place: int) -> None:
+        analytical, again = self._analytical(output), self._analytical(output)
+        self._same_twice(analytical, again)
+        for position, (n, a) in enumerate(zip(self._numerical(place), analytical)):
+            wrong = report.mismatch(
+                n, a, index, position, complex_output=is_complex(output),
+                complex_input=is_complex(self.checked[position]), rtol=self.rtol, atol=self.atol,
+            )  # fmt: skip
+            if wrong is not None:
+                raise GradcheckError(wrong)
+
+    def _compare_products(self, index: int, output: Tensor, place: int) -> None:
+        """Fast mode: ``v^T J u`` for random u and v, once by differences and once by backward."""
+        v = _random_like(output, self.rng, spread=False).detach()
+        found, again = (self._gradients((output,), [v]) for _ in range(2))
+        arrays = [
+            [np.zeros_like(x._array) if g is None else g._array for g, x in zip(each, self.checked)]
+            for each in (found, again)
+        ]
+        self._same_twice(*arrays)
+        for position, (tensor, g) in enumerate(zip(self.checked, arrays[0])):
+            u = _random_like(tensor, self.rng, spread=False)._array
+            n = as_real(v._array) @ self._difference_along(tensor._array, u, place)
+            a = as_real(g) @ as_real(u)
+            size = np.abs(as_real(u)).sum() * np.abs(as_real(v._array)).sum()
+            if not np.allclose(a, n, self.rtol, self.atol * max(size, 1), equal_nan=True):
+                jacobians = self._numerical(place)[position], self._analytical(output)[position]
+                raise GradcheckError(
+                    report.text(n, a, index, position)
+                    + report.of_elements(*jacobians, self.rtol, self.atol)
+                )
+
+    def _same_twice(self, one: list[np.ndarray], other: list[np.ndarray]) -> None:
+        for a, b in zip(one, other):
             if a.size and np.max(np.abs(a - b)) > self.nondet_tol:
                 raise GradcheckError(
                     "Backward is not reentrant, i.e., running backward with same input and "
                     "grad_output multiple times gives different values, although analytical "
-                    "gradient matches numerical gradient. The tolerance for nondeterminism was "
+                    "gradient matches numerical gradient.The tolerance for nondeterminism was "
                     f"{self.nondet_tol}."
                 )
-            if self.fast and a.size:
-                u = self.rng.standard_normal(a.shape[0])
-                v = self.rng.standard_normal(a.shape[1])
-                n, a = np.atleast_1d(u @ n @ v), np.atleast_1d(u @ a @ v)
-            if not np.allclose(a, n, self.rtol, self.atol, equal_nan=True):
-                raise GradcheckError(
-                    f"Jacobian mismatch for output {index} with respect to input {position},\n"
-                    f"numerical:{n}\nanalytical:{a}\n"
-                )
-        if check_dtypes:
-            self._dtypes(output)
 
     def forward_mode(self, *, undefined: bool) -> None:
         """Compare the derivatives that tangents give with finite differences."""
@@ -346,11 +381,16 @@ class _Check:
             for position, (n, a) in enumerate(zip(self._numerical(nr), jacobians)):
                 if self.fast:
                     n = as_real(directions[position]) @ n if n.size else a
-                if not np.allclose(a, n, self.rtol, self.atol, equal_nan=True):
-                    raise GradcheckError(
-                        f"Jacobian computed with forward mode mismatch for output {index} with "
-                        f"respect to input {position},\nnumerical:{n}\nanalytical:{a}\n"
-                    )
+                    same = np.allclose(a, n, self.rtol, self.atol, equal_nan=True)
+                    wrong = None if same else report.text(n, a, index, position, forward=True)
+                else:
+                    wrong = report.mismatch(
+                        n, a, index, position, complex_output=is_complex(everything[nr]),
+                        complex_input=is_complex(self.checked[position]), rtol=self.rtol,
+                        atol=self.atol, forward=True,
+                    )  # fmt: skip
+                if wrong is not None:
+                    raise GradcheckError(wrong)
         if undefined:
             along = [_random_like(t, self.rng, spread=False)._array for t in self.checked]
             wrong = forward.missing_tangents(self.func, self.arguments, along)
@@ -412,13 +452,13 @@ class _Check:
             try:
                 found = grad(weighted, self.checked, zeros, allow_unused=True)
             except RuntimeError as error:
-                _warn_of_undefined_check()
+                report.warn_of_undefined_check()
                 raise GradcheckError(
                     "Expected backward function to handle undefined output grads. Please look at "
                     '"Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
                 ) from error
             if any(g is not None and np.any(g._array != 0) for g in found):
-                _warn_of_undefined_check()
+                report.warn_of_undefined_check()
                 raise GradcheckError(
                     "Expected all input grads to be undefined or zero when all output grads are "
                     'undefined or zero. Please look at "Notes about undefined output gradients" '
@@ -438,28 +478,6 @@ class _Check:
                 for whole, one in zip(together, self._gradients((output,), [weight])):
                     if whole is not None and not np.allclose(whole._array[i], one._array):
                         raise GradcheckError("batched gradients differ from single ones")
-
-
-def _require_alike(one: np.ndarray, other: np.ndarray, eps: float) -> None:
-    """Raise if the results on both sides of the input differ in more than their values."""
-    for what, plural, first, second in (
-        ("shape", "shapes", Size(one.shape), Size(other.shape)),
-        ("dtype", "dtypes", of_numpy(one.dtype), of_numpy(other.dtype)),
-    ):
-        if first != second:
-            raise AssertionError(
-                f"Expected `func` to return outputs with the same {what} when inputs are perturbed "
-                f"by {eps}, but got: {plural} {first} and {second}."
-            )
-
-
-def _warn_of_undefined_check() -> None:
-    warnings.warn(
-        "Backwards compatibility: New undefined gradient support checking feature is enabled by "
-        "default, but it may break existing callers of this function. If this is true for you, you "
-        'can call this function with "check_undefined_grad=False" to disable the feature',
-        stacklevel=3,
-    )
 
 
 class _NoGradient(Function):
