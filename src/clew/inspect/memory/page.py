@@ -6,8 +6,6 @@ import html
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from clew.inspect.memory.log import KINDS
 from clew.inspect.memory.plain import frames, places, with_surroundings
 from clew.inspect.memory.tables import described
@@ -29,7 +27,7 @@ def data(ledger: Any) -> dict[str, Any]:
     """What the page draws."""
     timeline = ledger.timeline
     found = ledger.now.places
-    times, changes = frames(timeline, LIMIT)
+    drawn = frames(timeline, LIMIT)
     start = timeline.totals(timeline.first).nbytes
     lines = {}
     for place in found:
@@ -46,23 +44,15 @@ def data(ledger: Any) -> dict[str, Any]:
         "types": ledger.module_types,
         "lines": lines,
         "start": {str(i): int(n) for i, n in enumerate(start) if n},
-        "times": times,
-        "changes": changes,
-        "ends": _ends(timeline, times),
+        "times": drawn.times,
+        "changes": drawn.changes,
+        "ends": drawn.ends,
         "firstIteration": len(dropped),
         "dropped": [{"peak": one.peak, "bytes": one.bytes} for one in dropped],
         "firstChange": timeline.first,
         "total": timeline.first + len(timeline),
         "peak": ledger.peak.bytes,
     }
-
-
-def _ends(timeline: Any, times: list[float]) -> list[int]:
-    """After how many frames iterations ended."""
-    if len(times) == len(timeline):
-        return list(timeline.ends_here)
-    last = timeline.seconds[np.array(timeline.ends_here, int) - 1]
-    return [int(n) for n in np.searchsorted(times, np.round(last, 7), side="right")]
 
 
 def in_notebook(ledger: Any) -> str:

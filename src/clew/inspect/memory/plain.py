@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import linecache
-from typing import Any
+from bisect import bisect_right
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -93,11 +94,25 @@ def with_surroundings(found: SourceLine) -> dict[str, Any]:
 # -- frames: changes as the page draws them
 
 
-def frames(timeline: Timeline, limit: int) -> tuple[list[float], list[list[int]]]:
-    """Times, and for each what it changed: place, bytes, place, bytes, ...
+class Frames(NamedTuple):
+    """Changes as the page draws them.
 
-    Where there are more than `limit` changes, several make a frame; each time that is put
-    together begins and ends a frame at its highest total, so that no peak is lost.
+    Attributes:
+        times: when each frame ended, in seconds.
+        changes: what each changed: place, bytes, place, bytes, ...
+        ends: after how many frames iterations ended.
+    """
+
+    times: list[float]
+    changes: list[list[int]]
+    ends: list[int]
+
+
+def frames(timeline: Timeline, limit: int) -> Frames:
+    """The changes, put together where there are more than `limit`.
+
+    Then a frame ends at the highest total of each stretch, and at the end of each iteration, so
+    that neither is lost.
     """
     rows = timeline.rows
     cuts = _cuts(timeline.total, timeline.ends_here, limit)
@@ -107,7 +122,8 @@ def frames(timeline: Timeline, limit: int) -> tuple[list[float], list[list[int]]
         times.append(round(float(part["seconds"][-1]), 7))
         changes.append(_net(part))
         start = cut
-    return times, changes
+    ends = [bisect_right(cuts, end) for end in timeline.ends_here]
+    return Frames(times, changes, ends)
 
 
 def _cuts(total: np.ndarray, ends: list[int], limit: int) -> list[int]:
