@@ -35,6 +35,21 @@ def test_model_explorer_json(name, tmp_path):
             assert node["namespace"] in found["groupNodeAttributes"]
 
 
+@pytest.mark.parametrize("engine", ["clew", "torch"])
+@pytest.mark.parametrize("name", programs.PROGRAMS)
+def test_every_graph_can_be_shown_in_every_way(name, engine, tmp_path):
+    with clew.inspect.record():
+        tensors, module = programs.PROGRAMS[name](pytest.importorskip(engine))
+    graph = clew.graph(tensors, params=module)
+    for ending in ("html", "json", "dot"):
+        graph.save(tmp_path / f"g.{ending}")
+        assert (tmp_path / f"g.{ending}").stat().st_size > 50
+    assert str(graph)
+    assert printed(graph)
+    assert graph._repr_html_()
+    assert clew.make_dot(tensors, params=module, show_attrs=True, show_saved=True).source
+
+
 def test_namespaces_are_modules():
     from clew.inspect.model_explorer import collection
 

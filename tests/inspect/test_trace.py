@@ -51,15 +51,16 @@ def test_events_nest_and_know_their_lines(engine):
 
 
 @engines
-def test_memory_is_counted_and_falls_when_tensors_go(engine):
+def test_memory_is_counted_by_kind_and_falls_when_tensors_go(engine):
     with clew.inspect.trace() as trace:
-        x = engine.ones(1000) + 1
-        del x
-        y = engine.ones(10) + 1
-    counted = [e["args"]["bytes"] for e in trace.events if e["ph"] == "C"]
-    assert max(counted) >= 4000
-    assert counted[-1] < 1000
-    del y
+        x = engine.ones(1000, requires_grad=True)
+        y = (x * 2).exp()
+        del y
+    counted = [e["args"] for e in trace.events if e["ph"] == "C"]
+    assert max(c["parameter"] for c in counted) >= 4000
+    assert max(c["saved for backward"] for c in counted) == 4000
+    assert counted[-1]["saved for backward"] == 0
+    assert all(e["ts"] >= 0 for e in trace.events)
 
 
 @engines

@@ -2,7 +2,7 @@
 
 The file is in the Trace Event Format: complete events ("X") with a beginning and a length in
 microseconds, counters ("C"), and names ("M").  Forward operations, backward nodes, modules and
-optimizer steps have a row each, and the memory behind tensors is a counter.
+optimizer steps have a row each, and the memory behind tensors is a counter of bytes by kind.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import contextlib
 import json
 import os
 import time
-import weakref
 from pathlib import Path
 from typing import Any
 
 from clew.inspect import torch_adapter
+from clew.inspect.memory import KINDS, Ledger, track
 
 ROWS = ("modules", "forward", "backward", "optimizer")
 
@@ -24,7 +24,8 @@ class trace:
     """Watch what runs inside a ``with``, in clew and in real PyTorch if it is imported.
 
     Attributes:
-        events: the events so far, as the file will have them.
+        events: the events so far, as the file will have them; counters come when the ``with`` ends.
+        memory: the ledger of the memory behind tensors, see `clew.memory.track`.
 
     >>> x = torch.ones(3, requires_grad=True)
     >>> with clew.inspect.trace() as t:
@@ -35,6 +36,7 @@ class trace:
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
+        self.memory: Ledger
         self._stack = contextlib.ExitStack()
         self._start = time.perf_counter()
 
@@ -42,6 +44,8 @@ class trace:
         self._start = time.perf_counter()
         from clew.inspect.tracers import ClewTracer, torch_tracer
 
+        self.memory = track()
+        self._stack.enter_context(self.memory)
         self._stack.enter_context(ClewTracer(self))
         torch = torch_adapter.loaded()
         if torch is not None:
@@ -50,6 +54,7 @@ class trace:
 
     def __exit__(self, *exception: Any) -> None:
         self._stack.close()
+        self.events += self._counters()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trace as JSON; open it at https://ui.perfetto.dev or chrome://tracing."""
@@ -73,38 +78,17 @@ class trace:
             }
         )  # fmt: skip
 
-    def memory(self, nbytes: int) -> None:
-        """So many bytes are held by tensors now."""
-        self.events.append(
-            {"ph": "C", "name": "memory", "ts": self.now(), "pid": 0, "args": {"bytes": nbytes}}
-        )
+    def _counters(self) -> list[dict[str, Any]]:
+        """A counter of the bytes of each kind, at each change."""
+        timeline = self.memory.timeline
+        return [
+            {
+                "ph": "C", "name": "memory", "ts": float(seconds) * 1e6, "pid": 0,
+                "args": {kind: int(n) for kind, n in zip(KINDS, row)},
+            }
+            for seconds, row in zip(timeline.seconds, timeline.kinds)
+        ]  # fmt: skip
 
 
 def _named(what: str, row: int, name: str) -> dict[str, Any]:
     return {"ph": "M", "name": what, "pid": 0, "tid": row, "args": {"name": name}}
-
-
-class Memory:
-    """The bytes behind the tensors that were seen and are still there."""
-
-    def __init__(self, trace: trace) -> None:
-        self._trace = trace
-        self._alive: dict[int, Any] = {}
-        self.total = 0
-
-    def see(self, owner: Any, nbytes: int) -> None:
-        """Note a memory; `owner` lives as long as it does."""
-        key = id(owner)
-        if key in self._alive:
-            return
-
-        def gone(reference: Any) -> None:
-            if self._alive.pop(key, None) is not None:
-                self.total -= nbytes
-
-        self._alive[key] = weakref.ref(owner, gone)
-        self.total += nbytes
-
-    def note(self) -> None:
-        """Put the present total into the trace."""
-        self._trace.memory(self.total)

@@ -10,11 +10,10 @@ from typing import Any
 from clew.inspect import clew_adapter, torch_adapter
 from clew.inspect.fold import short_name
 from clew.inspect.recorder import user_site, watched_torch_engine
-from clew.inspect.trace import Memory, trace
+from clew.inspect.trace import trace
 from clew.inspect.walk import ordered
 from clew.observers import Observer, observers
 from clew.site import here, resolve
-from clew.storage import root
 
 
 def _name(op: Any) -> str:
@@ -37,7 +36,6 @@ def _shapes(tensors: Any) -> str:
 class ClewTracer(Observer):
     def __init__(self, trace: trace) -> None:
         self._trace = trace
-        self._memory = Memory(trace)
         self._begun: list[tuple[Any, float]] = []  # ops that run; an op may call others
         self._modules: list[float] = []
         self._passes: list[float] = []
@@ -80,50 +78,45 @@ class ClewTracer(Observer):
         self._trace.ran(
             "forward", name, begin, line=line, inputs=_shapes(inputs), outputs=_shapes(outputs)
         )
-        for tensor in (*inputs, *outputs):
-            self.on_tensor(tensor)
-        self._memory.note()
-
-    def on_tensor(self, tensor: Any) -> None:
-        if clew_adapter.owns(tensor):
-            owner = root(tensor._array)
-            self._memory.see(owner, owner.nbytes)
 
     def before_module(self, module: Any) -> None:
         self._modules.append(self._trace.now())
 
     def after_module(self, module: Any) -> None:
-        self._trace.ran("modules", type(module).__name__, self._modules.pop())
+        if self._modules:  # the trace may have begun inside it
+            self._trace.ran("modules", type(module).__name__, self._modules.pop())
 
     def on_backward_start(self, task: Any) -> None:
         self._last = self._trace.now()
         self._passes.append(self._last)
 
     def on_backward_end(self, task: Any) -> None:
-        insert_pass(self._trace, self._passes.pop(), _line(task.freed.site))
-        self._memory.note()
+        if self._passes:
+            insert_pass(self._trace, self._passes.pop(), _line(task.freed.site))
 
     def on_node(self, node: Any) -> None:
         name = clew_adapter.kind(node)
         self._trace.ran("backward", name, self._last, line=_line(node.site))
         self._last = self._trace.now()
-        self._memory.note()
 
     def before_optimizer_step(self, optimizer: Any) -> None:
         self._steps.append(self._trace.now())
 
     def on_optimizer_step(self, optimizer: Any) -> None:
-        name = f"{type(optimizer).__name__}.step"
-        self._trace.ran("optimizer", name, self._steps.pop(), line=_line(here()))
-        self._memory.note()
+        if self._steps:
+            name = f"{type(optimizer).__name__}.step"
+            self._trace.ran("optimizer", name, self._steps.pop(), line=_line(here()))
 
 
 def insert_pass(trace: trace, begin: float, line: str) -> None:
     """Put a backward pass that ends now before its nodes, which have ended before it."""
     trace.ran("backward", "backward", begin, line=line)
-    whole = trace.events.pop()
-    first = next((i for i, e in enumerate(trace.events) if e["ts"] >= begin), len(trace.events))
-    trace.events.insert(first, whole)
+    events = trace.events
+    whole = events.pop()
+    first = len(events)
+    while first and events[first - 1]["ts"] >= begin:
+        first -= 1
+    events.insert(first, whole)
 
 
 @contextlib.contextmanager
@@ -131,7 +124,6 @@ def torch_tracer(torch: Any, trace: trace) -> Iterator[None]:
     """Watch real PyTorch: calls of its functions, modules, backward nodes, optimizer steps."""
     from torch.overrides import TorchFunctionMode
 
-    memory = Memory(trace)
     steps: list[float] = []  # when the optimizers' steps that run now began
 
     class Calls(TorchFunctionMode):
@@ -150,15 +142,12 @@ def torch_tracer(torch: Any, trace: trace) -> Iterator[None]:
                     "forward", name, begin, line=_line(user_site()), inputs=_shapes(inputs),
                     outputs=_shapes(outputs),
                 )  # fmt: skip
-                for tensor in outputs:
-                    _see(memory, tensor)
-                memory.note()
             return result
 
     with contextlib.ExitStack() as stack:
-        for handle in _torch_handles(trace, memory, steps):
+        for handle in _torch_handles(trace, steps):
             stack.callback(handle.remove)
-        stack.enter_context(_traced_backward(trace, memory))
+        stack.enter_context(_traced_backward(trace))
         stack.enter_context(Calls())
         yield
 
@@ -176,15 +165,7 @@ def _flat(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _see(memory: Memory, tensor: Any) -> None:
-    try:
-        storage = tensor.untyped_storage()
-    except (NotImplementedError, RuntimeError):  # a sparse or opaque tensor has none
-        return
-    memory.see(storage, storage.nbytes())
-
-
-def _torch_handles(trace: trace, memory: Memory, steps: list[float]) -> list[Any]:
+def _torch_handles(trace: trace, steps: list[float]) -> list[Any]:
     from torch.nn.modules import module
     from torch.optim.optimizer import (
         register_optimizer_step_post_hook,
@@ -195,15 +176,15 @@ def _torch_handles(trace: trace, memory: Memory, steps: list[float]) -> list[Any
 
     def entered(m: Any, args: Any) -> None:
         begun.append(trace.now())
-        for parameter in m.parameters(recurse=False):
-            _see(memory, parameter)
 
     def left(m: Any, args: Any, output: Any) -> None:
-        trace.ran("modules", type(m).__name__, begun.pop())
+        if begun:  # the trace may have begun inside it
+            trace.ran("modules", type(m).__name__, begun.pop())
 
     def stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
-        name = f"{type(optimizer).__name__}.step"
-        trace.ran("optimizer", name, steps.pop(), line=_line(user_site()))
+        if steps:
+            name = f"{type(optimizer).__name__}.step"
+            trace.ran("optimizer", name, steps.pop(), line=_line(user_site()))
 
     return [
         module.register_module_forward_pre_hook(entered),
@@ -213,7 +194,7 @@ def _torch_handles(trace: trace, memory: Memory, steps: list[float]) -> list[Any
     ]
 
 
-def _traced_backward(trace: trace, memory: Memory) -> Any:
+def _traced_backward(trace: trace) -> Any:
     """Hooks on all nodes of a backward pass, for as long as it runs."""
     passes: list[tuple[float, str, list[Any]]] = []
 
@@ -221,7 +202,7 @@ def _traced_backward(trace: trace, memory: Memory) -> Any:
         handles: list[Any] = []
         edges = [torch_adapter.edge_of(getattr(r, "node", None) or r)[0] for r in roots]
         for node in ordered([e for e in edges if e is not None], torch_adapter):
-            handles += _watch_node(trace, memory, node)
+            handles += _watch_node(trace, node)
         passes.append((trace.now(), _line(user_site()), handles))
 
     def end() -> None:
@@ -233,7 +214,7 @@ def _traced_backward(trace: trace, memory: Memory) -> Any:
     return watched_torch_engine(begin, end)
 
 
-def _watch_node(trace: trace, memory: Memory, node: Any) -> list[Any]:
+def _watch_node(trace: trace, node: Any) -> list[Any]:
     began = 0.0
 
     def before(grads: Any) -> None:
@@ -244,9 +225,5 @@ def _watch_node(trace: trace, memory: Memory, node: Any) -> list[Any]:
         site = torch_adapter.site(node)
         line = "" if site is None else f"{site.file}:{site.line}  {site.text}"
         trace.ran("backward", torch_adapter.kind(node), began, line=line)
-        for grad in _flat(grads):
-            if grad is not None:
-                _see(memory, grad)
-        memory.note()
 
     return [node.register_prehook(before), node.register_hook(after)]

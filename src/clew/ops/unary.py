@@ -129,6 +129,7 @@ op(
     aliases=("negative",), self=lambda F, grad: -grad,
 )  # fmt: skip
 
+
 def _write_abs(x: Any) -> None:
     if x.dtype.kind == "c":
         raise RuntimeError("In-place abs is not supported for complex tensors.")

@@ -76,7 +76,7 @@ class GraphPage {
 
   /** Show all; at the start large graphs are shown from their end, in a readable size. */
   fit(start = false) {
-    const {painter, layout} = this, margin = 40, below = $("legend").hidden ? 0 : 70;
+    const {painter, layout} = this, margin = 40, below = $("legend").offsetHeight + 24;
     const height = painter.height - below;
     const scale = Math.min((painter.width - margin) / layout.width, (height - margin) / layout.height, 1.2);
     const {camera} = painter;
