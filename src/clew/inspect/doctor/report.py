@@ -71,17 +71,20 @@ def _lines(lines: list[tuple[str, SourceLine]], home: str | None) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table.grid(padding=(0, 1))
-    table.add_column(justify="right", no_wrap=True, style="cyan")
-    table.add_column(no_wrap=True, style="dim")
-    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-    table.add_column(no_wrap=True, style="dim italic")
     roles: dict[tuple[str, int], list[str]] = {}
     texts: dict[tuple[str, int], str] = {}
     for role, at in lines:
         key = (at.file, at.line)
         roles.setdefault(key, []).append(role)
         texts[key] = at.text or linecache.getline(at.file, at.line).strip()
+    # In a narrow terminal the source is cut short, never the numbers and words beside it.
+    table = Table.grid(padding=(0, 1), expand=True)
+    digits = max(len(str(line)) for _, line in roles)
+    table.add_column(justify="right", no_wrap=True, style="cyan", width=digits)
+    table.add_column(no_wrap=True, style="dim", width=1)
+    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+    width = max(len(", ".join(words)) for words in roles.values())
+    table.add_column(no_wrap=True, style="dim italic", width=width)
     shown = home
     for file, line in sorted(roles, key=lambda k: (k[0] != home, k)):
         if file != shown:
@@ -89,7 +92,7 @@ def _lines(lines: list[tuple[str, SourceLine]], home: str | None) -> Any:
             shown = file
         # Text, because source may hold square brackets, which rich reads as markup.
         words = [role for role in roles[file, line] if role]
-        table.add_row(str(line), "│", Text(texts[file, line]), f"  {', '.join(words)}")
+        table.add_row(str(line), "│", Text(texts[file, line]), ", ".join(words))
     return table
 
 

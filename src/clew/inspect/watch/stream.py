@@ -308,6 +308,9 @@ class Stream(Origins, Gradients):
             self._mark_run(call, reached)
             if call.accumulates:
                 self.note_contributions(call, reached)
+        else:
+            for info in reached:
+                info.component.root().used = True  # as was intended
         self.current = None
         if call.keep:
             self._note_retained(call)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -131,8 +132,12 @@ def some_names(stream: Stream, leaves: Sequence[Leaf], most: int = 3) -> str:
     return listed(leaf_names(stream, leaves), most)
 
 
-def name_of_optimizer(stream: Stream, optimizer: Any) -> str:
-    """The variable that holds an optimizer, or its class."""
+def name_of_optimizer(stream: Stream, optimizer: Any, path: Path = ()) -> str:
+    """What a line ``name.step()`` calls an optimizer, or its variable, or its class."""
+    step = statement(path[-1]) if path else None
+    for part in ast.walk(step) if step is not None else ():
+        if isinstance(part, ast.Attribute) and part.attr == "step":
+            return ast.unparse(part.value)
     name = variable_of(optimizer, stream.stack.frames())
     if name:
         return name

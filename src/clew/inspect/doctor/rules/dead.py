@@ -50,7 +50,7 @@ class DeadParameters(Rule):
     def _report(self, leaves: list[Leaf]) -> None:
         step, number = self.dead[leaves[0]][:2]
         names = [self.dead[leaf][2] for leaf in leaves]
-        optimizer = name_of_optimizer(self.stream, step.optimizer)
+        optimizer = name_of_optimizer(self.stream, step.optimizer, step.path)
         strays = self._strays() if len(leaves) == len(step.leaves) else []
         if strays:
             self.report(

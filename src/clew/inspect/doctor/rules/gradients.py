@@ -12,8 +12,8 @@ STEPS = 3
 
 
 class UnownedGradients(Rule):
-    """Parameters get gradients in at least three iterations, are in no optimizer, and their
-    gradients are neither read nor hooked."""
+    """Parameters get gradients for at least three steps, are in no optimizer, and their gradients
+    are neither read nor hooked."""
 
     id = "R04"
 
@@ -24,12 +24,12 @@ class UnownedGradients(Rule):
         self.uses: dict[Leaf, Path] = {}
         self.line: dict[Leaf, Path] = {}
 
-    def on_backward(self, call: Call, reached: list[NodeInfo]) -> None:
-        for leaf in call.leaves:
+    def on_closed(self, call: Call) -> None:
+        for leaf in call.leaves if call.steppers else ():
             if not leaf.is_parameter or leaf.read or leaf.hooked:
                 continue
             iterations = self.seen.setdefault(leaf, set())
-            iterations.add(call.iteration)
+            iterations.add(call.index)
             self.uses[leaf] = leaf.used_at
             self.line[leaf] = call.path
             if len(iterations) == STEPS:
@@ -62,13 +62,13 @@ class UnownedGradients(Rule):
         self.report(
             "warning", where,
             f"{listed(names)} {are} in no optimizer, yet every backward computes and keeps "
-            f"gradients for {'them' if len(names) > 1 else 'it'} ({human(nbytes)}, in {count} "
-            "iterations, never read, never stepped).",
+            f"gradients for {'them' if len(names) > 1 else 'it'} ({human(nbytes)}, for {count} "
+            "steps, never read, never used).",
             "If this part is a fixed reference or target, run it inside `with torch.no_grad():` "
             "or call requires_grad_(False) on its parameters; if it is to learn, give its "
             "parameters to an optimizer.",
             [("used here", where), ("backward", self.line[leaves[0]])],
-            parameters=names, gradient_bytes=nbytes, iterations=count,
+            parameters=names, gradient_bytes=nbytes, steps=count,
         )  # fmt: skip
 
 
@@ -99,7 +99,7 @@ class MissingClear(Rule):
 
     def _report(self, step: Step, leaves: list[Leaf]) -> None:
         pending, _ = step.pending[leaves[0]]
-        name = name_of_optimizer(self.stream, step.optimizer)
+        name = name_of_optimizer(self.stream, step.optimizer, step.path)
         clear = f"{name}.zero_grad()" if step.number else "p.grad = None"
         names = leaf_names(self.stream, leaves)
         self.report(
@@ -255,7 +255,7 @@ class LeakedLoss(Rule):
     ) -> None:
         step = mixed.step
         unique = list(dict.fromkeys(leaves))
-        mine = name_of_optimizer(self.stream, step.optimizer)
+        mine = name_of_optimizer(self.stream, step.optimizer, step.path)
         theirs = name_of_optimizer(self.stream, other)
         names = leaf_names(self.stream, unique)
         own = next(

@@ -29,7 +29,9 @@ class NeedlessRetain(Rule):
 
     def finish(self) -> None:
         for path, calls in self.sites.items():
-            if len(calls) >= CALLS and not any(call.reused for call in calls):
+            reused = any(call.reused for call in calls)
+            # A graph that has kept nothing that can be seen (hooks of the program) tells nothing.
+            if len(calls) >= CALLS and not reused and any(call.count for call in calls):
                 self._report(path, calls)
 
     def _report(self, path: Path, calls: list[Call]) -> None:

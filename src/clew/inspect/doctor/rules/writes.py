@@ -15,6 +15,10 @@ class WriteToSaved(Rule):
 
     id = "R10"
 
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.step_between = StepBetween(*args)
+
     def on_backward(self, call: Call, reached: list[NodeInfo]) -> None:
         culprits = [s for s in call.culprits if s.write is not None and not s.silent]
         if call.error is None or not culprits:
@@ -65,10 +69,9 @@ class WriteToSaved(Rule):
         )  # fmt: skip
 
     def _report_step(self, saved: Saved, write: Write, call: Call) -> None:
-        other = StepBetween(self.stream, self.options, self.findings)
-        name = name_of_optimizer(self.stream, write.optimizer)
+        name = name_of_optimizer(self.stream, write.optimizer, write.path)
         kept = saved.name if saved.node is None else saved.node.name
-        other.report(
+        self.step_between.report(
             "error", write.path,
             f"{name}.step() comes between a forward and its backward: {kept} on "
             f"{short(saved.path)} keeps a weight as it was, the step on {short(write.path)} "
