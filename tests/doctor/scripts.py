@@ -5,6 +5,7 @@ import io
 import json
 import tempfile
 import textwrap
+import warnings
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,12 @@ def examine(path, engine, *options):
     if engine == "torch":
         pytest.importorskip("torch")
     output, log = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(log):
+    with (
+        contextlib.redirect_stdout(output),
+        contextlib.redirect_stderr(log),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")  # which are errors here otherwise
         status = main(["--json", "--engine", engine, *options, str(path)])
     return Report(status, output.getvalue(), log.getvalue())
 

@@ -14,6 +14,7 @@ from clew.autograd.transforms import sample as sample_in_levels
 from clew.device import require_cpu
 from clew.dispatch import apply, apply_inplace
 from clew.functions.create import make
+from clew.observers import observers
 from clew.op import REGISTRY
 from clew.publish import composite, write_out
 from clew.tensor import Tensor
@@ -355,7 +356,10 @@ def multinomial(
         )
         return found
     array = rng.multinomial(self._array, int(num_samples), replacement, generator)
-    return Tensor._from_array(np.ascontiguousarray(array))
+    drawn = Tensor._from_array(np.ascontiguousarray(array))
+    for observer in observers:
+        observer.on_cut("multinomial", self, drawn)
+    return drawn
 
 
 @composite(function=False)

@@ -18,7 +18,8 @@ from typing import Any
 from clew.inspect.watch.paths import OWN
 
 MOST_STEPS = 10
-MOST_OBJECTS = 4000
+MOST_OBJECTS = 20_000
+MOST_PARTS = 5_000
 
 
 class Chain:
@@ -52,6 +53,9 @@ def chain_to(target: Any, *, ignore: Iterable[Any] = ()) -> Chain | None:
         ignore: objects that do not count as holders.
     """
     variables = _variables()
+    below = _look_below(target, variables)
+    if below is not None:
+        return below
     skipped = {id(x) for x in ignore} | {id(target), id(variables)}
     reached: dict[int, tuple[Any, int | None, str]] = {id(target): (target, None, "")}
     level = [target]
@@ -59,11 +63,80 @@ def chain_to(target: Any, *, ignore: Iterable[Any] = ()) -> Chain | None:
         for thing in level:
             found = variables.get(id(thing))
             if found is not None:
-                return _chain(found, thing, reached)
+                return _chain(found[:2], thing, reached)
         level = _one_up(level, reached, skipped)
         if not level or len(reached) > MOST_OBJECTS:
             return None
     return None
+
+
+def is_in_sight(target: Any) -> bool:
+    """Whether a variable leads to an object through containers and attributes."""
+    return _look_below(target, _variables()) is not None
+
+
+def _look_below(target: Any, variables: dict[int, tuple[str, Any, Any]]) -> Chain | None:
+    """The chain from a variable through containers and attributes, if that is all there is to it.
+
+    A walk from the variables down, which does not have to ask the collector.
+    """
+    level: list[tuple[Any, str, Any, tuple[tuple[str, Any], ...]]] = [
+        (value, name, where, ()) for name, where, value in variables.values()
+    ]
+    seen = set(variables)
+    for _ in range(MOST_STEPS):
+        following = []
+        for thing, name, where, links in level:
+            if thing is target:
+                return _begin(name, where, variables, links)
+            for link, part in _parts(thing):
+                if part is target or (id(part) not in seen and _is_container(part)):
+                    seen.add(id(part))
+                    following.append((part, name, where, (*links, (link, thing))))
+            if len(seen) > MOST_OBJECTS:
+                return None
+        if not following:
+            return None
+        level = following
+    return None
+
+
+def _begin(name: str, where: Any, variables: Any, links: tuple[tuple[str, Any], ...]) -> Chain:
+    file, line = _assignment(name, where)
+    top = links[0][1] if links else next(v for n, w, v in variables.values() if n == name)
+    place = f" in {os.path.basename(file)}" if file else ""
+    place += f":{line}" if file and line else ""
+    words = [f"{name} ({type(top).__name__}{place})", *(link for link, _ in links)]
+    return Chain(words, name, file, line)
+
+
+def _parts(thing: Any) -> Iterable[tuple[str, Any]]:
+    """What a container or an object holds, by the words for it."""
+    if isinstance(thing, dict):
+        yield from ((f"[{key!r}]", part) for key, part in list(thing.items())[:MOST_PARTS])
+    elif isinstance(thing, (list, tuple, set, frozenset)) or type(thing).__name__ == "deque":
+        yield from ((f"[{i}]", part) for i, part in enumerate(list(thing)[:MOST_PARTS]))
+    elif isinstance(thing, FunctionType):
+        for cell in thing.__closure__ or ():
+            try:
+                yield "a closure", cell.cell_contents
+            except ValueError:  # not filled yet
+                continue
+    elif isinstance(thing, MethodType):
+        yield ".__self__", thing.__self__
+    elif not hasattr(thing, "grad_fn"):
+        for name, part in list(getattr(thing, "__dict__", {}).items()):
+            if name in _TABLES and isinstance(part, dict):
+                yield from ((f".{key}", inner) for key, inner in list(part.items()))
+            else:
+                yield f".{name}", part
+
+
+def _is_container(value: Any) -> bool:
+    """Whether something may hold what is looked for."""
+    if isinstance(value, (str, bytes, int, float, complex, type, ModuleType, type(None))):
+        return False
+    return not type(value).__module__.startswith(("clew.", "torch._C", "numpy"))  # a tensor
 
 
 def _one_up(level: list[Any], reached: dict[int, Any], skipped: set[int]) -> list[Any]:
@@ -179,9 +252,9 @@ def _is_namespace(table: dict[Any, Any]) -> bool:
                for o in owners)  # fmt: skip
 
 
-def _variables() -> dict[int, tuple[str, Any]]:
-    """By identity of their values: the variables of the program, with where they stand."""
-    found: dict[int, tuple[str, Any]] = {}
+def _variables() -> dict[int, tuple[str, Any, Any]]:
+    """By identity of their values: the variables of the program, where they stand, the values."""
+    found: dict[int, tuple[str, Any, Any]] = {}
     scopes: dict[int, dict[str, Any]] = {}
     tops: list[FrameType | None] = list(sys._current_frames().values())
     while tops:
@@ -202,10 +275,10 @@ def _variables() -> dict[int, tuple[str, Any]]:
     return found
 
 
-def _add_scope(found: dict[int, tuple[str, Any]], scope: dict[str, Any], where: Any) -> None:
+def _add_scope(found: dict[int, tuple[str, Any, Any]], scope: dict[str, Any], where: Any) -> None:
     for name, value in list(scope.items()):
         if not name.startswith("__") and not isinstance(value, (ModuleType, type, int, str)):
-            found.setdefault(id(value), (name, where))
+            found.setdefault(id(value), (name, where, value))
 
 
 def _assignment(name: str, where: Any) -> tuple[str | None, int | None]:
@@ -222,6 +295,5 @@ def _assignment(name: str, where: Any) -> tuple[str | None, int | None]:
         node.lineno
         for node in ast.walk(tree)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name
-        and node.lineno >= first
     ]  # fmt: skip
-    return file, min(lines, default=None)
+    return file, min((n for n in lines if n >= first), default=min(lines, default=None))

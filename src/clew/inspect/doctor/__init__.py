@@ -140,6 +140,8 @@ class _Patient:
         ):
             return
         finding = explain(error, self.stream)
+        if finding.rule == "R18" and any(f.rule == "R11" for f in self.findings):
+            return  # the rebinding is the cause
         if finding.rule and not any(f.rule == finding.rule and f.line == finding.line
                                     for f in self.findings):  # fmt: skip
             self.findings.append(finding)

@@ -205,7 +205,10 @@ class ClewWatch(Observer):
 
     def on_backward_start(self, task: Any) -> None:
         stream = self.stream
-        if stream.current is not None:
+        if stream.current is not None:  # a pass within a pass: part of it
+            inner = [n for n, count in task.reached.items() if count == 0 and n.seq != FIRST]
+            infos = [stream.register(n, stream.current.path) for n in inner]
+            stream.current.roots += [i for i in infos if i is not None]
             return
         create = task.algebra.namespace is TENSORS
         roots = [n for n, count in task.reached.items() if count == 0]

@@ -96,6 +96,7 @@ class Gradients:
         for call in leaf.pending:
             call.used = True
         leaf.read = True
+        leaf.pending, leaf.consumed = [], 0
         leaf.seen = (id(grad), self.engine.version(grad))
 
     # -- what a pass adds

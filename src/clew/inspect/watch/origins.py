@@ -47,8 +47,8 @@ class Origins:
             if known is not None and self.engine.is_tensor(result):
                 self.note(result, known)
             return
-        component, leaves = self._origin(source)
-        cut = Cut(kind, path, component, leaves)
+        component, leaves, seq = self._origin(source)
+        cut = Cut(kind, path, component, leaves, seq)
         if component is not None:
             component.cut_away[cut] = None
         if self.engine.is_tensor(result):
@@ -56,12 +56,15 @@ class Origins:
             self.note(result, Provenance(leaves, (cut,), grads, path))
         self.tell("on_cut", cut, source, result)
 
-    def _origin(self, tensor: Any) -> tuple[Component | None, int]:
+    def _origin(self, tensor: Any) -> tuple[Component | None, int, int]:
+        """The graph that made a tensor, a mask of its leaves, and the number of its node."""
         node = self.engine.node(tensor)
         if node is None:
-            return None, 1 << self.leaf(tensor).bit
+            return None, 1 << self.leaf(tensor).bit, -1
         info = self.engine.info(node)
-        return (None, 0) if info is None else (info.component.root(), info.leaves | info.behind)
+        if info is None:
+            return None, 0, -1
+        return info.component.root(), info.leaves | info.behind, info.seq
 
     def _grads_of(self, tensor: Any) -> int:
         """A mask of the leaves whose gradient a tensor is."""
@@ -73,8 +76,8 @@ class Origins:
         parts = []
         for x in inputs:
             if self.engine.requires_grad(x):
-                component, leaves = self._origin(x)
-                cut = Cut(self.engine.why_constant(name), path, component, leaves)
+                component, leaves, seq = self._origin(x)
+                cut = Cut(self.engine.why_constant(name), path, component, leaves, seq)
                 if component is not None:
                     component.cut_away[cut] = None
                 parts.append(Provenance(leaves, (cut,), 0, path))

@@ -24,13 +24,17 @@ class Cut:
         path: the lines that did it.
         component: the graph that the values came from.
         leaves: a mask of the leaves that they depend on.
+        seq: the number of the node whose result they were.
         reached: a backward pass ran in a graph that used the values.
     """
 
-    __slots__ = ("component", "kind", "leaves", "path", "reached")
+    __slots__ = ("component", "kind", "leaves", "path", "reached", "seq")
 
-    def __init__(self, kind: str, path: Path, component: Component | None, leaves: int) -> None:
+    def __init__(
+        self, kind: str, path: Path, component: Component | None, leaves: int, seq: int = -1
+    ) -> None:
         self.kind = kind
+        self.seq = seq
         self.path = path
         self.component = component
         self.leaves = leaves
@@ -76,7 +80,8 @@ class Component:
         used: a backward pass ran a node of it.
         nodes: how many were recorded.
         nbytes: bytes that it kept for backward, parameters left out.
-        unused: of nodes that no backward ran: (sequence, path, bytes, iteration).
+        unrun: the numbers of nodes that no backward ran; `unused` those that kept something, as
+            (number, path, bytes).
         cuts: the cuts through which values entered it.
         first, last: the first and the last op's lines.
         shared: how many outer lines all of its ops have in common.
@@ -86,7 +91,7 @@ class Component:
 
     __slots__ = (
         "alive", "born", "cut_away", "cuts", "first", "iterations", "last", "last_seq", "merges",
-        "nbytes", "nodes", "parent", "shared", "unused", "used",
+        "nbytes", "nodes", "parent", "shared", "unrun", "unused", "used",
     )  # fmt: skip
 
     def __init__(self, path: Path, seq: int, iteration: int) -> None:
@@ -94,6 +99,7 @@ class Component:
         self.alive = self.nodes = self.nbytes = 0
         self.used = False
         self.unused: list[tuple[int, Path, int]] = []
+        self.unrun: set[int] = set()
         self.cuts: dict[Cut, None] = {}
         self.cut_away: dict[Cut, None] = {}
         self.first = self.last = path
@@ -120,6 +126,7 @@ class Component:
         self.nbytes += other.nbytes
         self.used |= other.used
         self.unused += other.unused
+        self.unrun |= other.unrun
         self.cuts.update(other.cuts)
         self.cut_away.update(other.cut_away)
         self.shared = min(self.shared, other.shared, common(self.first, other.first))
@@ -143,7 +150,8 @@ class NodeInfo:
         iteration: in which iteration.
         inputs: the infos of the nodes that its edges lead to.
         direct: the leaves that its edges lead to.
-        constants: of operands without a history that are known to come from somewhere.
+        constants: of operands without a history that are known to come from somewhere: from
+            where, and whether they are a single number.
         scalars: it had plain numbers among its operands.
         leaves: a mask of the leaves that it leads to.
         behind: a mask of those that its values depend on through cuts only, or also.
@@ -170,7 +178,7 @@ class NodeInfo:
         self.on_death = on_death
         self.inputs: list[NodeInfo] = []
         self.direct: list[Leaf] = []
-        self.constants: list[Provenance] = []
+        self.constants: list[tuple[Provenance, bool]] = []
         self.scalars = False
         self.leaves = self.behind = 0
         self.runs = self.nbytes = 0

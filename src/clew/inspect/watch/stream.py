@@ -11,7 +11,7 @@ methods of a `Stream`; the stream keeps five ledgers and calls its listeners, th
 
 Note [Iterations]
     An iteration ends with a step of the optimizer that stepped first.  As long as none has
-    stepped, the repetition of a backward on the same lines begins one.
+    stepped, it ends with the backward on the lines of the first backward.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class Stream(Origins, Gradients):
         self.calls: list[Call] = []
         self.current: Call | None = None
         self._next = itertools.count().__next__
-        self._backward_paths: set[Path] = set()
+        self._first_backward: Path | None = None
+        self._made_since = 0
         self._fresh: list[Saved] = []
         self._call_count = 0
 
@@ -205,11 +206,13 @@ class Stream(Origins, Gradients):
             if component is None:
                 component = theirs
             elif theirs is not component:
+                # A transposed weight that joins is no forward of its own.
+                joins += min(component.nodes, theirs.nodes) > 1
                 component = self._merge(component, theirs)
-                joins += 1
         if component is None:
             component = Component(path, info.seq, self.iteration)
             self.components[component] = None
+        self._made_since += 1
         component.alive += 1
         component.nodes += 1
         component.iterations.add(self.iteration)
@@ -246,7 +249,7 @@ class Stream(Origins, Gradients):
                 continue
             known = self.provenance(x)
             if known is not None and known.leaves:
-                info.constants.append(known)
+                info.constants.append((known, self.engine.nbytes(x) <= 8))
                 info.behind |= known.leaves
                 for cut in known.cuts:
                     component.cuts[cut] = None
@@ -262,8 +265,7 @@ class Stream(Origins, Gradients):
             self.alive.pop(info.iteration, None)
         component = info.component.root()
         component.alive -= 1
-        if not info.runs and info.nbytes:
-            component.unused.append((info.seq, info.path, info.nbytes))
+        _note_unrun(component, info)
         if component.alive == 0:
             self.components.pop(component, None)
             self.tell("on_component_end", component)
@@ -279,9 +281,6 @@ class Stream(Origins, Gradients):
         if self.calls and not self.calls[-1].closed:
             self.calls[-1].closed = True
             self.tell("on_closed", self.calls[-1])
-        if self.clock is None and path in self._backward_paths:
-            self._end_iteration()
-        self._backward_paths.add(path)
         call = Call(self._call_count, path, self.iteration, keep=keep, create=create)
         self._call_count += 1
         call.accumulates = accumulates
@@ -308,6 +307,7 @@ class Stream(Origins, Gradients):
             self._mark_run(call, reached)
             if call.accumulates:
                 self.note_contributions(call, reached)
+            call.used |= self.stepping is not None  # by a closure, of LBFGS say
         else:
             for info in reached:
                 info.component.root().used = True  # as was intended
@@ -318,6 +318,9 @@ class Stream(Origins, Gradients):
         del self.calls[:-64]
         self.tell("on_backward", call, reached)
         call.roots = []  # an info must not outlive its node
+        self._first_backward = self._first_backward or call.path
+        if self.clock is None and call.path is self._first_backward:
+            self._end_iteration()
 
     def _mark_run(self, call: Call, reached: list[NodeInfo]) -> None:
         call.ran = len(reached)
@@ -406,6 +409,9 @@ class Stream(Origins, Gradients):
         if self.clock is None:
             self.clock = weakref.ref(optimizer)
             self.tell("on_clock")
+            if not self._made_since:  # the backward before this step has ended the iteration
+                self.tell("on_iteration", self.iteration - 1)
+                return
         if self.clock() is optimizer or self.clock() is None:
             self.clock = weakref.ref(optimizer)
             self._end_iteration()
@@ -438,6 +444,7 @@ class Stream(Origins, Gradients):
     def _end_iteration(self) -> None:
         self.tell("on_iteration", self.iteration)
         self.iteration += 1
+        self._made_since = 0
 
     def finish(self) -> None:
         """The program has ended: what is left is told of."""
@@ -449,8 +456,7 @@ class Stream(Origins, Gradients):
         self._count_unasked()
         for component in list(self.components):
             for info in [i for i in self.infos if i.component.root() is component]:
-                if not info.runs and info.nbytes:
-                    component.unused.append((info.seq, info.path, info.nbytes))
+                _note_unrun(component, info)
             self.tell("on_component_end", component)
 
     def _count_unasked(self) -> None:
@@ -462,6 +468,13 @@ class Stream(Origins, Gradients):
     def close(self) -> None:
         """Nothing is told of any more."""
         self.open = False
+
+
+def _note_unrun(component: Component, info: NodeInfo) -> None:
+    if not info.runs:
+        component.unrun.add(info.seq)
+        if info.nbytes:
+            component.unused.append((info.seq, info.path, info.nbytes))
 
 
 def reach(roots: Iterable[NodeInfo]) -> list[NodeInfo]:

@@ -6,8 +6,8 @@ from typing import Any
 
 from clew.inspect.doctor.finding import several
 from clew.inspect.doctor.rules.base import Rule, name_of_result, short
-from clew.inspect.watch import Call, NodeInfo, Path
-from clew.inspect.watch.paths import line_of, variable_of
+from clew.inspect.watch import Call, NodeInfo, Path, reach
+from clew.inspect.watch.paths import reads, statement, targets, variable_of
 
 _SECOND = "Trying to backward through the graph a second time"
 
@@ -43,7 +43,7 @@ class CarriedState(Rule):
     # -- errors
 
     def _explain(self, call: Call, reached: list[NodeInfo]) -> None:
-        crossing = _crossing(reached, fresh=0)
+        crossing = _crossing(call, reached, fresh=0)
         if str(call.error).startswith(_SECOND):
             old = crossing or next((i for i in reached if i.runs), None)
             if old is not None:
@@ -54,16 +54,19 @@ class CarriedState(Rule):
                 self._report_error(call, crossing or node, reached)
 
     def _report_error(self, call: Call, old: NodeInfo, reached: list[NodeInfo]) -> None:
-        last = old.last_call
+        last = next((i.last_call for i in reach([old]) if i.last_call is not None), None)
         name, made = self._name(old), old.path
         walked = sum(1 for i in reached if i.runs)
         mutated = bool(call.culprits)
         if last is not None and _same_line(last, call):
-            cause = (
-                f"{name}, made on {short(made)} in iteration {old.iteration + 1}, carries its "
-                f"graph into iteration {call.iteration + 1}"
-            )
-            cure = self._cure(old, call)
+            if _is_made_anew(old, reached):
+                cause = (
+                    f"{name}, made on {short(made)} in iteration {old.iteration + 1}, carries its "
+                    f"graph into iteration {call.iteration + 1}"
+                )
+            else:
+                cause = f"{name}, made once on {short(made)}, is part of every loss"
+            cure = self._cure(old, reached)
         else:
             cause = (
                 f"{name}, made on {short(made)}, belongs to a graph that the backward on "
@@ -96,7 +99,7 @@ class CarriedState(Rule):
     def _report_growth(
         self, call: Call, reached: list[NodeInfo], counts: list[int], grown: int
     ) -> None:
-        old = _crossing(reached, fresh=1)
+        old = _crossing(call, reached, fresh=1)
         if old is None:
             return
         name = self._name(old)
@@ -108,7 +111,7 @@ class CarriedState(Rule):
             f"{call.iteration + 1} ran {several(call.ran, 'node')}, {call.again} of them not for "
             f"the first time, and {rate:.0f} more with each iteration; retain_graph=True keeps "
             "them all.",
-            self._cure(old, call),
+            self._cure(old, reached),
             [("backward", call.path), ("enters through", old.path)],
             tensor=name, nodes=call.ran, nodes_walked_before=call.again,
             nodes_per_iteration=round(rate, 1),
@@ -118,7 +121,7 @@ class CarriedState(Rule):
         if self.options.bptt:
             return
         often = [i for i in reached if len(i.run_in) >= self.options.growth and i.runs > 1]
-        old = _crossing(reached, fresh=1)
+        old = _crossing(call, reached, fresh=1)
         if not often or old is None or len(old.run_in) < self.options.growth:
             return
         name = self._name(old)
@@ -127,31 +130,45 @@ class CarriedState(Rule):
             f"A graph that was recorded once is walked in every iteration: {name}, made on "
             f"{short(old.path)} in iteration {old.iteration + 1}, is part of each loss; "
             f"{len(often)} of {several(call.ran, 'node')} are not new.",
-            self._cure(old, call),
+            self._cure(old, reached),
             [("backward", call.path), ("enters through", old.path)],
             tensor=name, nodes=call.ran, nodes_walked_before=len(often),
         )  # fmt: skip
 
     def _name(self, old: NodeInfo) -> str:
         tensor = old.tensor()
-        found = None
-        if tensor is not None:
+        found = _state_name(old.path)
+        if found is None and tensor is not None:
             found = variable_of(tensor, self.stream.stack.frames())
         found = found or name_of_result(old.path)
         return found or f"the result of {old.name}"
 
-    def _cure(self, old: NodeInfo, call: Call) -> str:
+    def _cure(self, old: NodeInfo, reached: list[NodeInfo]) -> str:
         name = self._name(old)
-        if old.iteration == 0 and call.iteration > 1:
-            where = line_of(old.path)
+        if not _is_made_anew(old, reached):
             return (
-                f"Compute {_bare(name)} inside the loop (line {where.line if where else '?'} runs "
-                "once, before it), or detach it; then no retain_graph is needed."
+                f"Compute {_bare(name)} inside the loop ({short(old.path)} runs once, before it); "
+                "then no retain_graph is needed."
             )
         return (
             f"Detach it when it is carried over: {_bare(name)} = {_bare(name)}.detach(); then no "
             "retain_graph is needed."
         )
+
+
+def _state_name(path: Path) -> str | None:
+    """The one name that a statement on the way both reads and assigns to: ``y, h = rnn(x, h)``."""
+    for place in reversed(path):
+        step = statement(place)
+        names = targets(step) & set(reads(step))
+        if len(names) == 1:
+            return names.pop()
+    return None
+
+
+def _is_made_anew(old: NodeInfo, reached: list[NodeInfo]) -> bool:
+    """Whether the line that made a node has run in another iteration too."""
+    return any(i.path is old.path and i.iteration != old.iteration for i in reached)
 
 
 def _bare(name: str) -> str:
@@ -164,9 +181,17 @@ def _same_line(first: Call | None, second: Call) -> bool:
     return first.path[-1].is_on_line_of(second.path[-1])
 
 
-def _crossing(reached: list[NodeInfo], fresh: int) -> NodeInfo | None:
-    """The latest node run before that an edge of a new one leads to."""
+def _crossing(call: Call, reached: list[NodeInfo], fresh: int) -> NodeInfo | None:
+    """The latest node of an earlier iteration that an edge of this one's leads to; if there is
+    none, the latest that was run before, from one that was not."""
+    now = call.iteration
     old = [
+        before
+        for info in reached
+        if info.iteration == now
+        for before in info.inputs
+        if before.iteration < now
+    ] or [
         before
         for info in reached
         if info.runs <= fresh

@@ -9,7 +9,7 @@ from typing import Any
 
 from clew.inspect.doctor.finding import human, several
 from clew.inspect.doctor.rules.base import Rule, leaf_names
-from clew.inspect.holders import chain_to
+from clew.inspect.holders import is_in_sight
 from clew.inspect.watch import Call, Leaf, NodeInfo, Path, reach
 
 HOOKS = 3
@@ -76,14 +76,11 @@ class GraphInGrad(Rule):
         gc.callbacks.remove(self._watch)
         for leaf, call in list(self.pending.items()):
             tensor = leaf.ref()
-            if tensor is not None and self._has_graph(leaf) and not self._is_held(tensor):
+            if tensor is not None and self._has_graph(leaf) and not is_in_sight(tensor):
                 self.left[call.path] = self.left.get(call.path, 0) + self.options.repetitions
         for path, count in self.left.items():
             if count >= self.options.repetitions:
                 self._report(path)
-
-    def _is_held(self, tensor: Any) -> bool:
-        return chain_to(tensor) is not None
 
     def _report(self, path: Path) -> None:
         self.report(
@@ -111,9 +108,13 @@ class TensorOnCtx(Rule):
 
     def on_function(self, node: Any, info: NodeInfo, outputs: Sequence[Any]) -> None:
         engine = self.stream.engine
+        if type(node)._forward_cls.__module__.partition(".")[0] in ("clew", "torch"):
+            return
         for name, value in list(getattr(node, "__dict__", {}).items()):
             if not engine.is_tensor(value) or name.startswith("_"):
                 continue
+            if not (value.dtype.is_floating_point or value.dtype.is_complex):
+                continue  # a mask, an index
             own = any(engine.storage(value) == engine.storage(out) for out in outputs)
             kind = type(node).__name__
             key = (kind, name, own)

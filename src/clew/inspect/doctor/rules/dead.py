@@ -116,11 +116,10 @@ class DeadTerm(Rule):
             info = stack.pop()
             kind = info.name.rstrip("0123456789").removesuffix("Backward")
             if kind in _SUMS:
-                for constant in info.constants:
-                    attached = info.leaves
-                    if constant.leaves & attached != constant.leaves or not attached:
-                        cut = constant.cuts[-1] if constant.cuts else None
-                        found.append(_Term(0, constant.leaves, constant.path, cut))
+                for constant, single in info.constants:
+                    cut = constant.cuts[-1] if constant.cuts else None
+                    if single or not _is_straight_through(cut, info):
+                        found.append(_Term(0, constant.leaves, constant.path, cut, info.path))
                 if info.scalars:
                     found += self._numbers_in(info)
                 if info.inputs:
@@ -147,12 +146,12 @@ class DeadTerm(Rule):
                     None,
                 )
                 if cut is not None:
-                    found.append(_Term(0, cut.leaves, info.path, cut))
+                    found.append(_Term(0, cut.leaves, info.path, cut, info.path))
                 continue
             for name in reads(term):
                 cut = self.numbers.get((place.source.function, name))
                 if cut is not None:
-                    found.append(_Term(0, cut.leaves, info.path, cut))
+                    found.append(_Term(0, cut.leaves, info.path, cut, info.path))
         return found
 
     def on_closed(self, call: Call) -> None:
@@ -174,6 +173,13 @@ class DeadTerm(Rule):
                 if len(self.dead[term.path]) == self.options.repetitions:
                     self._report(call, term)
 
+    def _name(self, term: _Term) -> str | None:
+        """What the program calls a term, unless that is the name of the whole sum."""
+        for path in (term.path, term.cut.path if term.cut is not None else ()):
+            if path and not (term.total and path[-1].is_on_line_of(term.total[-1])):
+                return next(iter(targets(statement(path[-1]))), None)
+        return None
+
     def _report(self, call: Call, term: _Term) -> None:
         cut = term.cut
         where = cut.path if cut is not None else term.path
@@ -181,7 +187,7 @@ class DeadTerm(Rule):
             return
         self.reported.add(where)
         trained = name_of_optimizer(self.stream, call.steppers[0])
-        name = next(iter(targets(statement(term.path[-1]))), None) if term.path else None
+        name = self._name(term)
         what = f"The term {name}" if name else "A term"
         kind = cut.kind if cut is not None else "a cut"
         self.report(
@@ -196,10 +202,26 @@ class DeadTerm(Rule):
         )  # fmt: skip
 
 
-class _Term:
-    """A term of a loss: the leaves that it leads to, those behind cuts, its lines, a cut."""
+def _is_straight_through(cut: Cut | None, info: NodeInfo) -> bool:
+    """Whether a cut value is added to a value of the graph that it was cut from.
 
-    def __init__(self, leaves: int, behind: int, path: Path, cut: Cut | None) -> None:
+    ``x + (round(x) - x).detach()`` passes gradients straight through, on purpose.
+    """
+    return (
+        cut is not None
+        and cut.component is not None
+        and cut.component.root() is info.component.root()
+    )
+
+
+class _Term:
+    """A term of a loss: the leaves that it leads to, those behind cuts, its lines, a cut, and the
+    lines of the sum."""
+
+    def __init__(
+        self, leaves: int, behind: int, path: Path, cut: Cut | None, total: Path = ()
+    ) -> None:
+        self.total = total
         self.leaves = leaves
         self.behind = behind
         self.path = path

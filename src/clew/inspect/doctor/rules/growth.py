@@ -15,9 +15,9 @@ from clew.site import SourceLine
 class GrowingGraph(Rule):
     """Nodes of earlier iterations are alive, and became more in three iterations in a row.
 
-    A count that falls back to half is a saw-tooth (truncated backpropagation through time, a list
-    that is emptied), and no growth.  Counted are nodes alive; what holds them is looked for while
-    it can be found.
+    A count that falls back to half and rises again is a saw-tooth (truncated backpropagation
+    through time, a list that is emptied), and no growth until it rises longer than ever.  Counted
+    are nodes alive; what holds them is looked for while it can be found.
     """
 
     id = "R01"
@@ -28,7 +28,7 @@ class GrowingGraph(Rule):
         self.streak = self.best = 0
         self.since = 0
         self.held: _Held | None = None
-        self.falls = False
+        self.rises = self.longest = 0
         self.repeated: dict[Path, _Repeated] = {}
 
     def on_clock(self) -> None:
@@ -47,13 +47,17 @@ class GrowingGraph(Rule):
             if self.streak == 0:
                 self.since = number
             self.streak += 1
+            self.rises += 1
         else:
             self.streak = 0
-        if self.best and now <= self.best / 2:
-            self.falls = True
+        if self.best and now <= self.best / 2:  # a saw-tooth, so far
+            self.longest = max(self.longest, self.rises)
+            self.best = self.rises = 0
+            self.held = None
         self.best = max(self.best, now)
         self.counts.append(now)
-        if self.streak >= self.options.growth and _is_power(self.streak - self.options.growth + 1):
+        beyond = self.streak - max(self.options.growth - 1, self.longest)
+        if _is_power(beyond):
             self._look(number, now)
 
     def _look(self, number: int, now: int) -> None:
@@ -98,10 +102,14 @@ class GrowingGraph(Rule):
         if len(seen.components) > 64:
             del seen.components[1:-32]
         if seen.count >= 4 and _is_power(seen.count):
-            self._look_at_line(path, seen)
+            self._look_at_line(info, seen)
 
-    def _look_at_line(self, path: Path, seen: _Repeated) -> None:
-        alive = [i for i in self.stream.infos if i.path is path and i.tensor() is not None]
+    def _look_at_line(self, now: NodeInfo, seen: _Repeated) -> None:
+        """Who holds results of this line?  The new one does not count: no variable has it yet."""
+        alive = [
+            i for i in self.stream.infos
+            if i.path is now.path and i is not now and i.tensor() is not None
+        ]  # fmt: skip
         apart = {i.component.root() for i in alive}
         if len(apart) >= 3:
             first = min(alive, key=lambda i: i.seq)
@@ -125,7 +133,7 @@ class GrowingGraph(Rule):
         if self.held is None:
             self._judge_lines()
             return
-        if self.falls or self.found("R06"):
+        if self.rises <= self.longest or self.found("R06"):
             return
         if self.held.chain is None and self.found("R16"):
             return  # a cycle holds them, which that rule has explained

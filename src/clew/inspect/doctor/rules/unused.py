@@ -8,6 +8,9 @@ from clew.inspect.doctor.finding import human, several
 from clew.inspect.doctor.rules.base import Rule, line_of, region, short, top_of
 from clew.inspect.watch import Component, Cut, Path
 
+DELIBERATE = frozenset({"detach()", "detach_()", ".data", "no_grad"})
+"""The cuts that are there to cut."""
+
 
 class _Place:
     """The graphs that one place has made: how many were used, and what is known of the others."""
@@ -103,7 +106,7 @@ class DeadBranch(Unused):
             branch[path] = branch.get(path, 0) + nbytes
         if branch and self.enough(sum(branch.values())):
             last = max(component.unused, key=lambda part: part[0])[1]
-            cuts = [cut for cut in component.cut_away if cut.reached and cut.path in branch]
+            cuts = [cut for cut in component.cut_away if cut.seq in component.unrun]
             place = self.branches.setdefault((*component.last, *last), _Place())
             place.add(sum(branch.values()), top_of(branch), cuts)
 
@@ -111,14 +114,20 @@ class DeadBranch(Unused):
         super().finish()
         for place in self.branches.values():
             if len(place.unused) >= self.options.repetitions:
-                self._report(place, place.reached())
+                self._report(place, place.reached(), self._severity(place))
 
     def judge(self, place: _Place) -> None:
         cut = place.reached()
         if cut is not None:
-            self._report(place, cut)
+            self._report(place, cut, "warning")
 
-    def _report(self, place: _Place, cut: Cut | None) -> None:
+    def _severity(self, place: _Place) -> str:
+        """A small branch that ends in a number or an index is there for a log or a sample."""
+        ends = {cut.kind for cuts in place.unused for cut in cuts}
+        small = place.nbytes < self.options.unused_bytes
+        return "info" if small and ends and not ends & DELIBERATE else "warning"
+
+    def _report(self, place: _Place, cut: Cut | None, severity: str) -> None:
         at = line_of(place.region)
         if any(f.rule == "R15" and at and f.line == at.line for f in self.findings):
             return  # a dead term of the loss: said by that rule
@@ -133,7 +142,7 @@ class DeadBranch(Unused):
             cure = "Compute it inside `with torch.no_grad():`, leave it out, or add it to the loss."
         runs = len(place.unused)
         self.report(
-            "warning", place.region,
+            severity, place.region,
             f"{what}: in {several(runs, 'run')} a backward ran, and none of its saved tensors was "
             f"unpacked. It keeps {human(place.nbytes)} each time.",
             cure,
