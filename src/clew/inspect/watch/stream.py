@@ -22,6 +22,7 @@ from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 from clew.inspect.watch.gradients import Gradients
+from clew.inspect.watch.listener import Listener
 from clew.inspect.watch.origins import Origins
 from clew.inspect.watch.paths import Path, Stack, common
 from clew.inspect.watch.records import (
@@ -53,7 +54,8 @@ class Stream(Origins, Gradients):
         self._provenance: dict[int, tuple[Any, Provenance]] = {}
         self.stack = stack
         self.checksums = checksums
-        self.listeners: list[Any] = []
+        self.listeners: list[Listener] = []
+        self._heard: dict[str, list[Any]] = {}
         self.open = True
         self.iteration = 0
         self.clock: Any = None
@@ -73,9 +75,18 @@ class Stream(Origins, Gradients):
 
     def tell(self, event: str, *what: Any) -> None:
         """Call the listeners."""
-        if self.open:
-            for listener in self.listeners:
-                getattr(listener, event)(*what)
+        if not self.open:
+            return
+        heard = self._heard.get(event)
+        if heard is None:
+            silent = getattr(Listener, event)
+            heard = self._heard[event] = [
+                getattr(listener, event)
+                for listener in self.listeners
+                if getattr(type(listener), event) is not silent
+            ]
+        for hear in heard:
+            hear(*what)
 
     # -- L1: what is kept
 
