@@ -78,7 +78,7 @@ def transformer(t: Any) -> Step:
     nn, f = t.nn, t.nn.functional
     width, heads, context, letters = 128, 4, 64, 65
 
-    class Block(nn.Module):  # type: ignore[name-defined, misc]
+    class Block(nn.Module):  # type: ignore[name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
@@ -97,7 +97,7 @@ def transformer(t: Any) -> Step:
             x = x + self.out(y.transpose(1, 2).reshape(batch, length, width))
             return x + self.mlp(self.norm2(x))
 
-    class Model(nn.Module):  # type: ignore[name-defined, misc]
+    class Model(nn.Module):  # type: ignore[name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.letters, self.places = nn.Embedding(letters, width), nn.Embedding(context, width)
@@ -119,7 +119,7 @@ def lstm(t: Any) -> Step:
     t.manual_seed(0)
     nn = t.nn
 
-    class Model(nn.Module):  # type: ignore[name-defined, misc]
+    class Model(nn.Module):  # type: ignore[name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.lstm, self.head = nn.LSTM(32, 128, batch_first=True), nn.Linear(128, 10)
