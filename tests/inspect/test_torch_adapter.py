@@ -102,6 +102,33 @@ def test_nodes_stand_for_tensors():
     assert [n.name for n in clew.graph(z.grad_fn)] == [n.name for n in clew.graph(z)]
 
 
+@pytest.mark.parametrize("engine", [clew, torch], ids=["clew", "torch"])
+def test_gradient_edges_stand_for_tensors(engine):
+    y = engine.ones(3, requires_grad=True) * 3
+    edge = engine.autograd.graph.get_gradient_edge(y)
+    assert [n.name for n in clew.graph(edge)] == ["MulBackward0", "AccumulateGrad"]
+
+
+def test_kinds_of_tensors_that_only_pytorch_has():
+    def jagged():
+        rows = [torch.ones(2, 3), torch.ones(4, 3)]
+        nested = torch.nested.nested_tensor(rows, layout=torch.jagged, requires_grad=True)
+        return (nested * 2).sin().values().sum()
+
+    def sparse():
+        matrix = torch.eye(3).to_sparse().requires_grad_()
+        return torch.sparse.mm(matrix, torch.ones(3, 2, requires_grad=True)).sum()
+
+    def meta():
+        return (torch.ones(3, device="meta", requires_grad=True).exp()).sum()
+
+    for program in (jagged, sparse, meta):
+        graph = clew.graph(program())
+        assert len(graph) > 2
+        assert str(graph)
+        assert graph._repr_html_()
+
+
 def test_one_kind_of_tensors_at_a_time():
     with pytest.raises(TypeError, match="give one kind"):
         clew.graph([torch.ones(1, requires_grad=True), clew.ones(1, requires_grad=True)])

@@ -61,7 +61,7 @@ class Capture:
         self._running.append(wanted)
         if wanted:
             self.line = resolve(site)
-            self.graph, nodes = read([getattr(r, "node", r) for r in roots])
+            self.graph, nodes = read(roots)
             self._timer = Timer(nodes) if self.timed else None
 
     def end(self) -> None:

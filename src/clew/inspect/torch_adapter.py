@@ -100,7 +100,12 @@ def shape_and_type(value: Any) -> tuple[tuple[int, ...], str]:
     """Shape and name of the dtype of a tensor, or of a node's first output."""
     if _is_node(value):
         return next(iter(_outputs(value)), ((), "?"))
-    return tuple(value.shape), _dtype_name(value.dtype)
+    return _sizes(value.shape), _dtype_name(value.dtype)
+
+
+def _sizes(shape: Iterable[Any]) -> tuple[Any, ...]:
+    """Sizes as numbers; those of a jagged tensor are symbols (``j1``), given by their names."""
+    return tuple(n if type(n) is int else str(n) for n in shape)
 
 
 def leaf_of(node: Any) -> Any:
@@ -224,7 +229,7 @@ def _saved(
     storage, nbytes = _storage(tensor)
     shape, dtype = shape_and_type(tensor)
     return Saved(
-        label, shape, dtype, tensor.numel() * tensor.element_size(), storage, nbytes, role,
+        label, shape, dtype, _bytes(tensor), storage, nbytes, role,
         failed, None, None if tensor.is_inference() else tensor._version, "", why,
     )  # fmt: skip
 
@@ -262,12 +267,18 @@ def _storage(tensor: Any) -> tuple[int, int]:
     try:
         storage = tensor.untyped_storage()
     except (NotImplementedError, RuntimeError):  # a sparse or opaque tensor has none
-        return id(tensor), tensor.numel() * tensor.element_size()
+        return id(tensor), _bytes(tensor)
     return storage._cdata, storage.nbytes()
 
 
+def _bytes(tensor: Any) -> int:
+    """Bytes of the elements; 0 where their number is a symbol."""
+    count = tensor.numel()
+    return count * tensor.element_size() if type(count) is int else 0
+
+
 def _outputs(node: Any) -> list[tuple[tuple[int, ...], str]]:
-    return [(tuple(m.shape), _dtype_name(m.dtype)) for m in node._input_metadata]
+    return [(_sizes(m.shape), _dtype_name(m.dtype)) for m in node._input_metadata]
 
 
 @functools.cache

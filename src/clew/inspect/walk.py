@@ -27,7 +27,7 @@ def graph(tensor: Any, *, params: Any = None) -> Graph:
 
     Args:
         tensor: a tensor of clew or of real PyTorch, or a sequence of them (their graphs together);
-            a node (``grad_fn``) stands for its tensor.
+            a node (``grad_fn``) or gradient edge stands for its tensor.
         params: names of leaves: a dict, ``module.named_parameters()``, or a module.
 
     Raises:
@@ -61,7 +61,8 @@ def _no_collections() -> Iterator[None]:
 
 
 def _read(tensor: Any, params: Any) -> tuple[Graph, list[Any]]:
-    tensors = list(tensor) if isinstance(tensor, (tuple, list)) else [tensor]
+    several = isinstance(tensor, (tuple, list)) and not hasattr(tensor, "node")
+    tensors = [getattr(t, "node", t) for t in (tensor if several else [tensor])]
     adapter = adapter_of(tensors)
     roots = [e for e in map(adapter.edge_of, tensors) if e[0] is not None]
     nodes = ordered([node for node, _ in roots], adapter)
