@@ -135,6 +135,15 @@ def test_pictures(format, tmp_path):
     assert (tmp_path / f"whole.{format}").stat().st_size > 1000
 
 
+def test_a_picture_is_opened_when_asked_for(tmp_path, monkeypatch):
+    if shutil.which("dot") is None:
+        pytest.importorskip("pygraphviz")
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    path = clew.make_dot(small_graph()[3]).render(tmp_path / "g", format="svg", view=True)
+    assert opened == [f"file://{path}"]
+
+
 def test_without_graphviz_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setitem(__import__("sys").modules, "pygraphviz", None)

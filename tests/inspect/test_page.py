@@ -149,6 +149,10 @@ def test_search_finds_modules_ops_and_lines_and_unfolds(show):
     assert "layers.2" in page.titles()
     page.keys("\ue00c")  # Escape
     assert page.js("document.getElementById('search').value") == ""
+    page.keys("/", "block layers.1")
+    page.keys("\ue007")
+    assert page.js("page.tree.group(page.painter.selected).path") == "net.layers.1"
+    page.keys("\ue00c")
     page.keys("/", "nowhere to be found")
     assert "Nothing has that name" in page.js("document.getElementById('results').innerText")
     page.keys("\ue00c")

@@ -116,6 +116,25 @@ def test_nothing_stays_behind():
 
 
 @engines
+def test_a_graph_over_several_recordings_knows_all_of_them(engine):
+    layer = engine.nn.Linear(2, 2)
+    optimizer = engine.optim.SGD(layer.parameters(), lr=0.1)
+    total = 0
+    for _ in range(3):
+        with clew.inspect.record():
+            loss = layer(engine.ones(1, 2)).sum()
+            total = total + loss
+            loss.backward()
+            optimizer.step()
+    graph = clew.graph(total)
+    calls = [(s.path, s.call) for s in graph.scopes]
+    assert calls == [("layer", 0), ("layer", 1), ("layer", 2)]
+    iterations = {n.iteration for n in graph if not n.leaf}
+    assert len(iterations) == 3
+    assert max(iterations) - min(iterations) == 2
+
+
+@engines
 def test_nodes_from_outside_the_recording_know_nothing(engine):
     x = engine.ones(3, requires_grad=True)
     before = x * 2

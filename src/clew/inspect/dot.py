@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import webbrowser
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ class Dot:
         Args:
             filename: where to write, without the picture's ending.
             directory: a folder for both.
-            view: ignored: clew opens no windows.
+            view: show the picture in what this computer shows such files with.
             cleanup: leave only the picture.
             format: svg, pdf or png.
 
@@ -97,6 +98,8 @@ class Dot:
         picture.write_bytes(data)
         if not cleanup:
             path.write_text(self.source, encoding="utf-8")
+        if view:
+            webbrowser.open(picture.resolve().as_uri())
         return os.fspath(picture)
 
     def save(self, filename: Any = "graph.gv", directory: Any = None) -> str:

@@ -24,7 +24,7 @@ class record:
     of optimizer steps), and whether a backward pass recorded them.  For real PyTorch, if it is
     imported by then, they know the line of the program as well, which clew's always know.
 
-    What was seen stays until the next recording begins.  Only this thread is watched.
+    What was seen stays, of the last 16 recordings.  Only this thread is watched.
 
     >>> model = torch.nn.Linear(3, 1)
     >>> with clew.inspect.record():

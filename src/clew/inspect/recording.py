@@ -13,6 +13,7 @@ import os
 import sys
 import weakref
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -94,26 +95,32 @@ class Recording:
 
     # -- what it says of nodes
 
-    def place(self, nodes: list[GraphNode]) -> list[Scope]:
-        """Tell nodes their scope, iteration, order and line; the scopes that they name."""
+    def tell(self, nodes: list[GraphNode], scopes_before: int, rounds_before: int) -> None:
+        """Tell the nodes that were made in it their scope, iteration, order and line.
+
+        `scopes_before` and `rounds_before` are how many of each earlier recordings have.
+        """
         rounds = self._round_ends()
         for node in nodes:
             if node.leaf or not self._covers(node.seq):
                 continue
-            node.scope = self._scope_marks.at(node.seq)
-            node.iteration = bisect_right(rounds, node.seq)
+            scope = self._scope_marks.at(node.seq)
+            node.scope = None if scope is None else scopes_before + scope
+            node.iteration = rounds_before + bisect_right(rounds, node.seq)
             node.order = self._order_marks.at(node.seq) or 0
             if node.site is None:
                 node.site = resolve(self._site_marks.at(node.seq))
-        _place_leaves(nodes, self.scopes)
-        return _renumbered(nodes, self.scopes)
+
+    @property
+    def rounds(self) -> int:
+        """How many iterations have ended in it."""
+        return len(self._round_ends())
 
     def named_parameters(self) -> Iterator[tuple[str, Any]]:
         """(name, parameter) of all outermost modules that were called and are still alive."""
-        roots = list(self._root_names.items())
-        for module, root in roots:
+        for module, root in list(self._root_names.items()):
             for name, parameter in module.named_parameters():
-                yield f"{root}.{name}" if len(roots) > 1 else name, parameter
+                yield f"{root}.{name}" if len(self._root_names) > 1 else name, parameter
 
     def _covers(self, seq: int) -> bool:
         first, last = self.first or 0, self.last
@@ -203,56 +210,17 @@ class _Marks:
         return self._values[position] if position >= 0 else None
 
 
-def _place_leaves(nodes: list[GraphNode], scopes: list[Scope]) -> None:
-    """A leaf belongs to the innermost module call that all its uses are in."""
-    uses: dict[int, list[GraphNode]] = {}
-    for node in nodes:
-        for edge in node.edges:
-            if edge is not None and nodes[edge[0]].leaf:
-                uses.setdefault(edge[0], []).append(node)
-    for leaf, users in uses.items():
-        common = _ancestors(users[0].scope, scopes)
-        for user in users[1:]:
-            mine = set(_ancestors(user.scope, scopes))
-            common = [s for s in common if s in mine]
-        nodes[leaf].scope = common[0] if common else None
-        nodes[leaf].order = min(u.order for u in users)
+_KEPT = 16
+"""So many recordings of an engine stay, with the running one; a recording is a few marks."""
+
+_recordings: dict[str, deque[Recording]] = {}
 
 
-def _ancestors(scope: int | None, scopes: list[Scope]) -> list[int]:
-    """A scope and those around it, innermost first."""
-    found = []
-    while scope is not None:
-        found.append(scope)
-        scope = scopes[scope].parent
-    return found
-
-
-def _renumbered(nodes: list[GraphNode], scopes: list[Scope]) -> list[Scope]:
-    """Only the scopes that nodes are in, numbered anew, with calls counted among them."""
-    used = sorted({a for n in nodes for a in _ancestors(n.scope, scopes)})
-    numbers = {old: new for new, old in enumerate(used)}
-    for node in nodes:
-        node.scope = None if node.scope is None else numbers[node.scope]
-    calls: dict[str, int] = {}
-    kept = []
-    for old in used:
-        scope = scopes[old]
-        parent = None if scope.parent is None else numbers[scope.parent]
-        call = calls.get(scope.path, 0)
-        calls[scope.path] = call + 1
-        kept.append(Scope(numbers[old], parent, scope.name, scope.type, scope.path, call))
-    return kept
-
-
-_latest: dict[str, Recording] = {}
-
-
-def latest(engine: str) -> Recording | None:
-    """The recording of an engine that runs, or else ran last."""
-    return _latest.get(engine)
+def recordings(engine: str) -> list[Recording]:
+    """The latest recordings of an engine, the oldest first; the last may be running."""
+    return list(_recordings.get(engine, ()))
 
 
 def remember(recording: Recording) -> None:
     """Make a recording the latest of its engine."""
-    _latest[recording.engine] = recording
+    _recordings.setdefault(recording.engine, deque(maxlen=_KEPT)).append(recording)

@@ -16,7 +16,8 @@ from typing import Any
 
 from clew.inspect import clew_adapter, torch_adapter
 from clew.inspect.model import Graph, GraphNode
-from clew.inspect.recording import Recording, latest
+from clew.inspect.placing import place
+from clew.inspect.recording import Recording, recordings
 
 
 def graph(tensor: Any, *, params: Any = None) -> Graph:
@@ -67,10 +68,10 @@ def _read(tensor: Any, params: Any) -> tuple[Graph, list[Any]]:
     roots = [e for e in map(adapter.edge_of, tensors) if e[0] is not None]
     nodes = ordered([node for node, _ in roots], adapter)
     ids = {node: i for i, node in enumerate(nodes)}
-    recording = latest(adapter.name)
+    seen = recordings(adapter.name)
     described = [_describe(node, ids, adapter) for node in nodes]
-    scopes = recording.place(described) if recording is not None else []
-    _name_leaves(nodes, described, adapter, params, recording)
+    scopes = place(described, seen)
+    _name_leaves(nodes, described, adapter, params, seen)
     title = ", ".join(_title(t, adapter, described, ids) for t in tensors)
     ends = [(ids[n], nr) for n, nr in roots]
     return Graph(described, title, ends, scopes, adapter.name), nodes
@@ -139,11 +140,11 @@ def _name_leaves(
     described: list[GraphNode],
     adapter: Any,
     params: Any,
-    recording: Recording | None,
+    seen: list[Recording],
 ) -> None:
     """Give leaves the names that the user, or the modules that were seen, have for them."""
     names: dict[int, str] = {}
-    if recording is not None:
+    for recording in seen:
         names |= adapter.named_leaves(recording.named_parameters())
     names |= adapter.named_leaves(_pairs(params))
     for node, plain in zip(nodes, described):

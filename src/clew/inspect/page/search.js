@@ -1,10 +1,11 @@
-/* Search over ops, leaf names, modules, and lines of source. */
+/* Search over ops, leaf names, groups, modules, and lines of source. */
 "use strict";
 
 class Search {
   constructor(tree, input, list, {show, choose}) {
     Object.assign(this, {tree, input, list, show, choose, found: [], at: 0});
-    this.words = tree.data.nodes.map((_, id) => this._words(id));
+    this.words = [...tree.data.nodes.map((_, id) => this._words(id)),
+      ...tree.data.groups.map((group, g) => (g ? `${group.title} ${group.type} ${group.path}`.toLowerCase() : ""))];
     input.addEventListener("input", () => this.run());
     input.addEventListener("keydown", (event) => this._key(event));
     input.addEventListener("focus", () => { if (this.found.length) list.hidden = false; });
@@ -37,6 +38,7 @@ class Search {
   /* What is called so comes before what only stands in such a line or module. */
   _namedFirst(words) {
     const named = (id) => {
+      if (this.tree.isGroup(id)) return words.filter((w) => this.words[id].includes(w)).length;
       const node = this.tree.node(id), name = `${node.name} ${node.label || ""}`.toLowerCase();
       return words.filter((w) => name.includes(w)).length;
     };
@@ -60,12 +62,14 @@ class Search {
   }
 
   _row(id, place) {
-    const node = this.tree.node(id), site = this.tree.data.sites[node.site];
-    const where = [this.tree.data.texts[node.module], site && clew.place(site)];
+    const {sites, texts} = this.tree.data, isGroup = this.tree.isGroup(id);
+    const thing = isGroup ? this.tree.group(id) : this.tree.node(id), site = sites[thing.site];
+    const where = isGroup ? [thing.type, clew.count(thing.count, "node")] : [texts[thing.module], site && clew.place(site)];
+    const colour = isGroup ? "--line-strong" : `--kind-${kindOf(thing)}`;
     return clew.el("button", {
       role: "option", "aria-selected": String(place === this.at), onclick: () => this._choose(place),
     },
-    clew.el("i", {style: `background: var(--kind-${kindOf(node)})`}),
+    clew.el("i", {style: `background: var(${colour})`}),
     clew.el("span", {}, this.tree.title(id)),
     clew.el("small", {}, where.filter(Boolean).join("  ·  ")));
   }
