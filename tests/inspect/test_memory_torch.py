@@ -68,6 +68,7 @@ SAME = ("parameter", "buffer", "gradient", "optimizer state", "input", "saved fo
 def states(t, make, optimizer):
     """Bytes by kind after each phase of three steps, of what was made meanwhile."""
     gc.collect()
+    gc.freeze()  # tensors of other tests are not looked for
     found = []
     with track(t.__name__) as m:
         start, kept = m.now.kinds, m.now.saved_bytes
@@ -89,6 +90,7 @@ def states(t, make, optimizer):
             stepper.step()
             note()
         found.append(m.peak.bytes - sum(start.values()))
+    gc.unfreeze()
     return found
 
 

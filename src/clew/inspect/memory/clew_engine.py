@@ -118,7 +118,7 @@ class ClewEngine(Engine, Observer):
                     log.born(owner, owner.nbytes, (site, path, what))
         if node is not None:
             self._recorded(node, path)
-        elif len(log.queue) > OFTEN:
+        if len(log.queue) > OFTEN:
             log.flush()
 
     def on_inplace(self, op: Any, target: Any, node: Any) -> None:

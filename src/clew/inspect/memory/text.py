@@ -189,6 +189,8 @@ def _detail(entry: Entry, column: str) -> Text:
     """The kinds; for a line its text before them."""
     kinds = sorted(entry.kinds, key=lambda kind: -entry.kinds[kind])
     words = ", ".join(_SHORT.get(kind, kind) for kind in kinds)
+    if column == "kind":
+        return Text("")
     if column != "line":
         return one_line(words)
     if entry.line is None:
