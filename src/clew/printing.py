@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from clew import dtypes
-from clew.autograd.modes import levels
+from clew.autograd.transforms import running
 
 
 class PrintOptions:
@@ -223,11 +223,11 @@ def _history(tensor: Any) -> list[str]:
 
 def _tangent(tensor: Any) -> list[str]:
     """The tangent at the level that was entered last, if there is one."""
-    if not levels:
+    if not running:
         return []
-    from clew.autograd.dual import tangent_of, visible
+    from clew.autograd.dual import levels, tangent_of
 
-    seen = visible()
+    seen = levels()
     tangent = tangent_of(tensor, seen[-1]) if seen else None
     return [] if tangent is None else [f"tangent={tangent}"]
 

@@ -19,7 +19,8 @@ from contextlib import suppress
 from typing import Any
 
 from clew import dtypes
-from clew.autograd.modes import levels, no_grad
+from clew.autograd.modes import no_grad
+from clew.autograd.transforms import running
 from clew.autograd.views import has_tangent
 from clew.dispatch import OperandError, apply, apply_inplace
 from clew.errors import OtherLayout
@@ -121,7 +122,7 @@ def write_out(out: Any, result: Any, name: str = "this function") -> Any:
             "functions with out=... arguments don't support automatic differentiation, but one of "
             "the arguments requires grad."
         )
-    if levels and (has_tangent(out) or has_tangent(result)):
+    if running and (has_tangent(out) or has_tangent(result)):
         raise NotImplementedError(
             f"Trying to use forward AD with {name}_out that does not support it because it is an "
             "out= function"

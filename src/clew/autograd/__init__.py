@@ -20,7 +20,6 @@ from clew.autograd.modes import (
     enable_grad,
     inference_mode,
     is_multithreading_enabled,
-    levels,
     no_grad,
     set_grad_enabled,
     set_multithreading_enabled,
@@ -246,7 +245,7 @@ def _run(
     edges: Any,
 ) -> list[Any]:
     # Gradients that have tangents, or that `vmap` has made batches of, are tensors in any case.
-    tensors = levels or (running and innermost() is not None)
+    tensors = running and innermost() is not None
     algebra: Any = TENSOR if create_graph else UNRECORDED if tensors else ARRAY
     start = []
     for i, (root, gradient) in enumerate(zip(roots, gradients)):

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from clew.autograd.modes import state
 from clew.autograd.saved import hook_stack
+from clew.autograd.transforms import stack
 
 
 def is_near_its_end() -> bool:
@@ -28,10 +29,12 @@ def call(function: Callable[[], None]) -> None:
     """Call a function in a new thread with this thread's modes, and wait; its error is raised."""
     errors: list[BaseException] = []
     modes, pairs, disabled = dict(vars(state)), list(hook_stack.pairs), hook_stack.disabled
+    levels = stack.levels
 
     def work() -> None:
         vars(state).update(modes)
         hook_stack.pairs, hook_stack.disabled = pairs, disabled
+        stack.levels = levels
         try:
             function()
         except BaseException as error:

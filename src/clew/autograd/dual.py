@@ -2,13 +2,12 @@
 
 Layer 4.  Written as PyTorch behaves, with one thing more: levels nest, see below.
 
-Note [Levels]
-    While a level is entered, a tensor may have a *tangent* at it: its derivative along the
-    direction that `make_dual` was given.  `clew.func.jvp` enters a level of its own, inside that
-    of another if need be.  A tangent may itself have tangents, at lower levels only.  So the
-    tangent at a level is computed while that level and all above are hidden: then what is
-    computed has tangents at the lower levels, and is not mistaken for what it is a derivative of.
-    Levels are never used again, so a tensor that outlives its level cannot be mistaken either.
+Note [Levels of tangents]
+    While a level of forward mode runs (see Note [Transforms]), a tensor may have a *tangent* at
+    it: its derivative along the direction that was given.  The tangent is computed with the level
+    taken off the stack, by the levels outside of it.  So it may itself have tangents, at those
+    levels only, and is never mistaken for what it is a derivative of.  A level is never entered
+    again, so a tensor that outlives its level is not mistaken either.
 
 Note [Tangents of views]
     The tangent of a view is a view of the tangent of its base, of the same geometry.  So a write
@@ -23,58 +22,28 @@ Note [Tangents and cycles]
 
 from __future__ import annotations
 
-import itertools
-import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from clew.autograd.modes import levels, state
-from clew.autograd.views import TensorMeta
+from clew.autograd.modes import state
+from clew.autograd.transforms import note_new, stack
 from clew.dispatch import TENSORS, apply, apply_inplace
 from clew.op import REGISTRY
 from clew.storage import Geometry, geometry, overlaps_itself, root, strided
 from clew.tensor import Tensor
 
-_next_number = itertools.count().__next__
+# -- the tangents of a tensor
 
 
-class Level:
-    """One level of forward mode; see Note [Levels].
-
-    Attributes:
-        number: higher than that of each level that was entered before.
-        holders: what holds a tangent at this level.
-    """
-
-    __slots__ = ("holders", "number")
-
-    def __init__(self) -> None:
-        self.number = _next_number()
-        self.holders: weakref.WeakSet[TensorMeta] = weakref.WeakSet()
-
-
-def visible() -> list[Level]:
-    """The levels whose tangents operations of this thread carry on, lowest first."""
+def levels() -> list[Any]:
+    """The levels of forward mode whose tangents this thread carries on, outermost first."""
     if not state.carries_tangents or state.inference:
         return []
-    return [level for level in levels if level not in state.hidden_levels]
+    return [level for level in stack.levels if level.forward]
 
 
-@contextmanager
-def only_below(level: Level) -> Iterator[None]:
-    """Hide a level and those above it; see Note [Levels]."""
-    before = state.hidden_levels
-    state.hidden_levels = before.union(x for x in levels if x.number >= level.number)
-    try:
-        yield
-    finally:
-        state.hidden_levels = before
-
-
-def forget(level: Level) -> None:
+def forget(level: Any) -> None:
     """Take away all tangents of a level."""
     for meta in list(level.holders):
         if meta.tangents is not None:
@@ -82,10 +51,15 @@ def forget(level: Level) -> None:
     level.holders.clear()
 
 
-# -- the tangents of a tensor
+def carry_over(alias: Any, tensor: Any, change: Any = None) -> None:
+    """Let a new alias of a tensor have its tangents at the levels that run, changed or not."""
+    for level in levels():
+        tangent = tangent_of(tensor, level)
+        if tangent is not None:
+            _keep(alias, level, tangent if change is None else change(tangent))
 
 
-def tangent_of(tensor: Any, level: Level) -> Any:
+def tangent_of(tensor: Any, level: Any) -> Any:
     """The tangent of a tensor at a level, or None; that of a view comes from its base's."""
     meta = tensor._meta
     if meta is None:
@@ -99,7 +73,7 @@ def tangent_of(tensor: Any, level: Level) -> Any:
     below = base._meta.tangents.get(level)
     if below is None:
         return None
-    with only_below(level):
+    with level.lowered():
         found = _view_like(below, tensor, base)
     _keep(tensor, level, found)
     return found
@@ -113,7 +87,7 @@ def base_of(tensor: Any) -> Any:
     return meta.base if meta.forward_base is None else meta.forward_base
 
 
-def set_tangent(tensor: Any, level: Level, tangent: Any) -> None:
+def set_tangent(tensor: Any, level: Any, tangent: Any) -> None:
     """Give a tensor that has none its tangent.
 
     Raises:
@@ -125,18 +99,18 @@ def set_tangent(tensor: Any, level: Level, tangent: Any) -> None:
             f"Tensor, this is not supported. Tensor is of size {list(tensor._array.shape)} while "
             f"the given forward gradient is of size {list(tangent._array.shape)}."
         )
-    with only_below(level):
+    with level.lowered():
         _keep(tensor, level, _laid_out_like(tangent, tensor))
 
 
-def write_tangent(tensor: Any, level: Level, tangent: Any) -> None:
+def write_tangent(tensor: Any, level: Any, tangent: Any) -> None:
     """The tangent of a tensor that was written to, see Note [Tangents of views].
 
     One that it had is overwritten.  Else it gets one, and if it is a view its base does too: zero
     where the view does not show.
     """
     known = tangent_of(tensor, level)
-    with only_below(level):
+    with level.lowered():
         if known is not None:
             _copy_into(known, tangent)
             return
@@ -144,7 +118,7 @@ def write_tangent(tensor: Any, level: Level, tangent: Any) -> None:
         if base is None:
             _keep(tensor, level, _laid_out_like(tangent, tensor))
             return
-        whole = _zeros_like(base, _tangent_dtype(base, tangent))
+        whole = _zeros_like(base, tangent)
         _keep(base, level, whole)
         part = _view_like(whole, tensor, base)
         _copy_into(part, tangent)
@@ -162,7 +136,7 @@ def inherit_root(view: Any, source: Any) -> None:
         view._meta.forward_base = above.forward_base
 
 
-def dual_at(level: Level, tensor: Any, tangent: Any) -> Any:
+def dual_at(level: Any, tensor: Any, tangent: Any) -> Any:
     """A view of a tensor, with a tangent at a level, which the tensor must not have."""
     dual = _alone(apply(REGISTRY["view"], (tensor,), {"size": tensor._array.shape}))
     if not state.inference:
@@ -170,10 +144,10 @@ def dual_at(level: Level, tensor: Any, tangent: Any) -> Any:
     return dual
 
 
-def parts_at(level: Level, tensor: Any) -> tuple[Any, Any]:
+def parts_at(level: Any, tensor: Any) -> tuple[Any, Any]:
     """A view of a tensor without its tangent at a level, and the tangent or None."""
-    tangent = tangent_of(tensor, level) if state.carries_tangents else None
-    with only_below(level):
+    tangent = tangent_of(tensor, level) if level in levels() else None
+    with level.lowered():
         primal = apply(REGISTRY["fw_primal"], (tensor,))
     return _alone(primal), tangent
 
@@ -185,7 +159,7 @@ def _alone(view: Any) -> Any:
     return view
 
 
-def _keep(tensor: Any, level: Level, tangent: Any) -> None:
+def _keep(tensor: Any, level: Any, tangent: Any) -> None:
     meta = tensor._ensure_meta()
     if meta.tangents is None:
         meta.tangents = {}
@@ -200,12 +174,12 @@ def _laid_out_like(tangent: Any, tensor: Any) -> Any:
     """The tangent itself, if it lies in memory as the tensor does, else a copy that does."""
     if _lie_alike(tangent._array, tensor._array):
         return tangent
-    made = _zeros_like(tensor, tangent._array.dtype)
-    return _copy_into(made, tangent)
+    return _copy_into(_zeros_like(tensor, tangent), tangent)
 
 
 def _lie_alike(a: np.ndarray, b: np.ndarray) -> bool:
-    if a.size == 0:
+    # Examples of a `vmap` are no arrays; how they lie in memory is not looked at.
+    if a.size == 0 or not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
         return True
     if a.base is None and b.base is None and a.strides == b.strides and a.itemsize == b.itemsize:
         return True
@@ -217,24 +191,24 @@ def _lie_alike(a: np.ndarray, b: np.ndarray) -> bool:
     )
 
 
-def _zeros_like(tensor: Any, dtype: np.dtype) -> Any:
-    """Zeros that lie in memory as a tensor does, in a storage as large."""
+def _zeros_like(tensor: Any, tangent: Any) -> Any:
+    """Zeros that lie in memory as a tensor does, in a storage as large, to hold `tangent`."""
     array = tensor._array
-    place = geometry(array)
+    if not (isinstance(array, np.ndarray) and isinstance(tangent._array, np.ndarray)):
+        return tangent.new_zeros(array.shape)
+    place, kind = geometry(array), tangent._array.dtype
+    if array.dtype.kind == "c" and kind.kind != "c":  # of a part of it
+        kind = array.dtype
     if overlaps_itself(array):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a "
             "single memory location. Please clone() the tensor before performing the operation."
         )
-    storage = np.zeros(max(root(array).nbytes // array.itemsize, 1), dtype)
+    storage = np.zeros(max(root(array).nbytes // array.itemsize, 1), kind)
     found = strided(storage, Geometry(place.size, place.stride, place.offset))
-    return Tensor._from_array(found if array.size else np.zeros(array.shape, dtype))
-
-
-def _tangent_dtype(base: Any, tangent: Any) -> np.dtype:
-    """The type of a base's tangent, of which a view is to hold `tangent`."""
-    mine: np.dtype = base._array.dtype
-    return mine if mine.kind == "c" else np.result_type(tangent._array.real.dtype)
+    made = Tensor._from_array(found if array.size else np.zeros(array.shape, kind))
+    note_new(made)
+    return made
 
 
 def _copy_into(target: Any, source: Any) -> Any:
@@ -243,6 +217,8 @@ def _copy_into(target: Any, source: Any) -> Any:
 
 def _view_like(whole: Any, view: Any, base: Any) -> Any:
     """The part of a base's tangent that belongs to a view of it."""
+    if not isinstance(view._array, np.ndarray):
+        return whole.view(view._array.shape)  # of an example only a view of all of it
     place, below = geometry(view._array), geometry(base._array)
     if view._array.dtype == base._array.dtype:
         size, stride, offset = place

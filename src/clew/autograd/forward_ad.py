@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from clew.autograd.dual import Level, dual_at, parts_at, tangent_of
-from clew.autograd.forward_mode import enter, leave
+from clew.autograd.dual import dual_at, parts_at, tangent_of
+from clew.autograd.forward_mode import ForwardLevel
 from clew.autograd.modes import _Mode, state
 from clew.tensor import Tensor
 
@@ -32,7 +32,7 @@ __all__ = [
 _current_level = -1
 """The level that functions here mean by default: 0 while one is entered, else -1."""
 
-_entered: list[Level] = []
+_entered: list[ForwardLevel] = []
 """The level behind that number."""
 
 
@@ -55,7 +55,7 @@ def enter_dual_level() -> int:
             "Nested forward mode AD is not supported at the moment. Leave the level first, or use "
             "torch.func.jvp, which nests"
         )
-    _entered.append(enter())
+    _entered.append(ForwardLevel(is_transform=False).__enter__())
     _current_level = 0
     return 0
 
@@ -79,7 +79,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
             "Trying to exit a forward AD level but no level exists, make sure to "
             "enter_dual_level() first."
         )
-    leave(_entered.pop())
+    _entered.pop().__exit__()
     _current_level = -1
 
 
@@ -136,7 +136,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     return UnpackedDualTensor(*parts_at(_level(level, "_fw_primal"), tensor))
 
 
-def _level(number: int, function: str) -> Level:
+def _level(number: int, function: str) -> ForwardLevel:
     if number != 0 or not _entered:
         raise RuntimeError(f"Invalid level given to {function}")
     return _entered[0]

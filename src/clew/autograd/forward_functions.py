@@ -12,42 +12,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from clew.autograd.dual import (
-    Level,
-    base_of,
-    inherit_root,
-    only_below,
-    set_tangent,
-    tangent_of,
-    visible,
-    write_tangent,
-)
+from clew.autograd.dual import base_of, inherit_root, set_tangent, write_tangent
+from clew.autograd.forward_mode import ForwardLevel, share_with_saved
+from clew.autograd.function import last_call
+from clew.autograd.transforms import innermost
+from clew.dispatch import TENSORS
 from clew.errors import FunctionResultError
 from clew.tensor import Tensor
 
 
-def carry_tangents(
-    ctx: Any, args: Sequence[Any], raw: Sequence[Any], outputs: Sequence[Any]
-) -> None:
-    """Give the outputs of a Function their tangents.
-
-    Args:
-        ctx: the call, as `forward` left it.
-        args: the arguments of ``apply``.
-        raw: what `forward` returned.
-        outputs: what the caller gets for it.
-    """
-    for given, out in zip(raw, outputs):
-        if isinstance(out, Tensor) and out is not given and out._base is not None:
-            inherit_root(out, given)
-    for level in visible():
-        tangents = [tangent_of(x, level) if isinstance(x, Tensor) else None for x in args]
-        if all(t is None for t in tangents):
-            continue
-        call = _Call(ctx, args, tangents)
-        with only_below(level):
+def call_with_tangents(
+    level: ForwardLevel, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Run a custom Function at a level, and give its outputs their tangents."""
+    given = [*args, *kwargs.values()]
+    has_tangents = level.tangents(given) is not None
+    with level.lowered():
+        below = innermost()
+        if below is not None and (below.forward or not hasattr(below, "size")):
+            result = function.apply(*args, **kwargs)
+        else:  # the examples of a `vmap` are tensors like others to forward and jvp
+            result = function._call(args, kwargs, function.forward)
+    ctx, args, raw, outputs, dirty, constant = last_call.record
+    for out in outputs:
+        _find_root(out, args)
+    if has_tangents:
+        call = _Call(ctx, args, level.tangents(args), dirty, constant)
+        with level.lowered():
             returned = call.jvp(len(outputs))
             for nr, out in enumerate(outputs):
                 if isinstance(out, Tensor):
@@ -55,27 +46,43 @@ def carry_tangents(
         for nr, out in enumerate(outputs):
             if isinstance(out, Tensor) and returned[nr] is not None:
                 call.set(level, raw[nr], out, returned[nr])
+        share_with_saved(ctx, outputs)
+    return result
+
+
+def _find_root(out: Any, args: Sequence[Any]) -> None:
+    """Note which tensor a view that forward has made shares tangents with: forward ran outside of
+    the level."""
+    if not isinstance(out, Tensor) or out._base is None:
+        return
+    for x in args:
+        if isinstance(x, Tensor) and x is not out and (out._base is x or out._base is x._base):
+            inherit_root(out, x)
+            return
 
 
 class _Call:
     """The tangents of one call at one level."""
 
-    def __init__(self, ctx: Any, args: Sequence[Any], tangents: list[Any]) -> None:
+    def __init__(
+        self, ctx: Any, args: Sequence[Any], tangents: Any, dirty: Any, constant: Any
+    ) -> None:
         self.ctx = ctx
         self.args = args
+        tangents = [None] * len(args) if tangents is None else tangents
         self.had = tangents
         self.tangents: list[Any] = [
             self._zeros(x) if t is None and ctx.materialize_grads else t
             for x, t in zip(args, tangents)
         ]
-        self.dirty = {id(t) for t in ctx.dirty_tensors}
-        self.constant = {id(t) for t in ctx.non_differentiable}
+        self.dirty = {id(t) for t in dirty}
+        self.constant = {id(t) for t in constant}
 
     @staticmethod
     def _zeros(x: Any) -> Any:
         if not isinstance(x, Tensor) or x._array.dtype.kind not in "fcV":
             return None
-        return Tensor._from_array(np.zeros_like(x._array))
+        return TENSORS.zeros_like(x).detach()
 
     def jvp(self, count: int) -> tuple[Any, ...]:
         """What the user's ``jvp`` returns, one for each output.
@@ -83,7 +90,11 @@ class _Call:
         Raises:
             RuntimeError: there are more or fewer, or one is no tensor.
         """
-        found = self.ctx._forward_cls.jvp(self.ctx, *self.tangents)
+        self.ctx.in_jvp = True
+        try:
+            found = self.ctx._forward_cls.jvp(self.ctx, *self.tangents)
+        finally:
+            self.ctx.in_jvp = False
         returned = found if isinstance(found, tuple) else (found,)
         if len(returned) != count:
             raise self._error(
@@ -154,7 +165,7 @@ class _Call:
                 cure,
             )
 
-    def set(self, level: Level, raw: Any, out: Any, tangent: Any) -> None:
+    def set(self, level: ForwardLevel, raw: Any, out: Any, tangent: Any) -> None:
         """Keep a tangent that was checked."""
         place = next((i for i, x in enumerate(self.args) if x is raw), None)
         if place is None or id(raw) not in self.dirty:

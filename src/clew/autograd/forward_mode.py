@@ -1,160 +1,172 @@
-"""Tangents follow operations: what dispatch and custom Functions do while a level is entered.
+"""Tangents follow operations: a running level of forward mode.
 
-Layer 4.  Dispatch knows nothing of forward mode: it tells its observers of every op, and while a
-level is entered (see ``dual.py``) one of them is `FORWARD`, which gives the results their
-tangents.  How tangents go through an op stands in ``forward_rules.py``.
+Layer 4.  A level stands in the stack that dispatch looks at (Note [Transforms]): it lets the
+levels outside of it run the op, and gives the result its tangent.  How tangents go through an op
+stands in ``forward_rules.py``, how they are kept in ``dual.py``.
 
 Note [Tangents of writes]
-    An op in place is told of twice.  Before, its rule may need the old values: what lies in the
-    written memory is copied, a copy that has tangents like any other result.  Afterwards the
-    tangent is computed from the copies, and put into that of the tensor that was written to.
+    A rule may need the values from before a write.  So what lies in the memory that is to be
+    written to is copied first, a copy with tangents like any other result; afterwards the tangent
+    is computed from the copies, and put into that of the tensor that was written to.
 """
 
 from __future__ import annotations
 
-import threading
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from clew import dispatch
 from clew.autograd.dual import (
-    Level,
+    carry_over,
+    dual_at,
     forget,
     inherit_root,
-    only_below,
     set_tangent,
     tangent_of,
-    visible,
     write_tangent,
 )
 from clew.autograd.forward_rules import differentiable, output_tangents, refuse_without_rule
-from clew.autograd.modes import levels
+from clew.autograd.modes import state
 from clew.autograd.saved import SavedTensor, share_tangents
+from clew.autograd.transforms import Level, note_new
+from clew.autograd.views import CopySlices, TensorMeta
 from clew.dispatch import TENSORS
-from clew.observers import Observer, observers
 from clew.op import Op
-from clew.storage import overlaps_itself, root
+from clew.storage import VersionCounter, overlaps_itself, root
 from clew.tensor import Tensor
 
 
-class _Write:
-    """A write in place that is under way: what it was called with, from before it."""
+class ForwardLevel(Level):
+    """One running `jvp`, or a `dual_level`, which is no transform.
 
-    def __init__(self, target: Tensor, inputs: Sequence[Any], attrs: dict[str, Any]) -> None:
-        self.target = target
-        self.inputs = inputs
-        self.attrs = attrs
+    Attributes:
+        holders: what holds a tangent at this level.
+    """
 
+    forward = True
 
-class _Writes(threading.local):
-    def __init__(self) -> None:
-        self.pending: list[_Write] = []
+    def __init__(self, *, is_transform: bool = True) -> None:
+        self.is_transform = is_transform
+        self.holders: weakref.WeakSet[TensorMeta] = weakref.WeakSet()
 
+    def __exit__(self, *exception: Any) -> None:
+        super().__exit__(*exception)
+        forget(self)
 
-class ForwardMode(Observer):
-    """The observer that gives results of ops their tangents."""
+    def input(self, x: Tensor, tangent: Tensor) -> Any:
+        """An argument as the function sees it: with a tangent, and with memory of its own kind, so
+        that the function may write to it."""
+        if x._edge is None and x.requires_grad:
+            return dual_at(self, x, tangent)
+        with self.lowered():
+            dual = x._alias(None if x._edge is None else x._gradient_edge())
+            dual._ensure_meta().forward_root = True
+            carry_over(dual, x)
+        dual._counter = VersionCounter()
+        note_new(dual)
+        set_tangent(dual, self, tangent)
+        return dual
 
-    def __init__(self) -> None:
-        self.writes = _Writes()
+    # -- ops
 
-    def on_op(
-        self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], node: Any,
-        attrs: dict[str, Any],
-    ) -> None:  # fmt: skip
-        """Compute the tangents of the outputs from those of the inputs."""
-        if op.__class__ is not Op:  # a custom Function, see forward_functions.py
-            return
-        if op.view:
-            for out in outputs:
-                inherit_root(out, inputs[0])
-        for level in visible():
-            tangents = _tangents_of(inputs, level)
+    def apply(self, op: Op, inputs: Sequence[Any], attrs: dict[str, Any]) -> Any:
+        with self.lowered():
+            result = dispatch.apply(op, inputs, attrs)
+            outs: Any = result if isinstance(result, tuple) else (result,)
+            if op.view:
+                for out in outs:
+                    inherit_root(out, inputs[0])
+            elif self.is_transform:
+                self.own(outs)
+            tangents = self.tangents(inputs)
             if tangents is None or not op.rules:
-                continue
-            with only_below(level):
-                found = output_tangents(op, inputs, outputs, attrs, tangents)
-                if not op.view:
-                    found = _apart(found, (*inputs, *tangents))
-            for out, tangent in zip(outputs, found):
-                if tangent is not None:
-                    set_tangent(out, level, tangent)
-            _share_with_saved(outputs, node)
+                return result
+            found = output_tangents(op, inputs, outs, attrs, tangents)
+            if not op.view:
+                found = _apart(found, (*inputs, *tangents))
+        for out, tangent in zip(outs, found):
+            if tangent is not None:
+                set_tangent(out, self, tangent)
+        if not op.view:
+            share_with_saved(_node_of(op, outs), outs)
+        return result
 
-    def before_inplace(
-        self, op: Any, target: Any, inputs: tuple[Any, ...], attrs: dict[str, Any]
-    ) -> None:
-        """Keep what the write will change and its rule may need; see Note [Tangents of writes]."""
+    def apply_inplace(
+        self, op: Op, target: Any, inputs: Sequence[Any], attrs: dict[str, Any], name: str
+    ) -> Any:
+        if self.is_transform:
+            self.refuse_captured(target, inputs, name)
         operands: list[Any] = [target, *inputs]
-        if all(_tangents_of(operands, level) is None for level in visible()):
-            return
-        if op.rules:
-            refuse_without_rule(op)
-        for i, x in enumerate(operands):
-            if isinstance(x, Tensor) and x._counter is target._counter:
-                operands[i] = TENSORS.clone(x, memory_format=None)
-        self.writes.pending.append(_Write(target, operands, attrs))
-
-    def on_inplace(self, op: Any, target: Any, node: Any) -> None:
-        """Compute the tangent of what was written to."""
-        pending = self.writes.pending
-        while pending:
-            write = pending.pop()  # one that raised may have been left behind
-            if write.target is target:
-                break
-        else:
-            return
-        for level in visible():
-            tangents = _tangents_of(write.inputs, level)
+        tangents = self.tangents(operands)
+        with self.lowered():
             if tangents is None or not differentiable(op, 0, target):
-                continue
-            with only_below(level):
-                if op.rules:
-                    (tangent,) = output_tangents(op, write.inputs, (target,), write.attrs, tangents)
-                else:
-                    tangent = TENSORS.zeros_like(target)
-                (tangent,) = _apart([tangent], tangents)
-            write_tangent(target, level, tangent)
-        _share_with_saved((target,), node)
+                return dispatch.apply_inplace(op, target, inputs, attrs, name)
+            if op.rules:
+                refuse_without_rule(op)
+            for i, (x, tangent) in enumerate(zip(operands, tangents)):
+                if isinstance(x, Tensor) and x._counter is target._counter:
+                    operands[i] = TENSORS.clone(x, memory_format=None)
+                    if tangent is not None:
+                        tangents[i] = TENSORS.clone(tangent, memory_format=None)
+            dispatch.apply_inplace(op, target, inputs, attrs, name)
+            if op.rules:
+                (found,) = output_tangents(op, operands, (target,), attrs, tangents)
+            else:
+                found = TENSORS.zeros_like(target)
+            (found,) = _apart([found], tangents)
+        write_tangent(target, self, found)
+        share_with_saved(_node_of(op, (target,)), (target,))
+        return target
 
+    def tangents(self, inputs: Sequence[Any]) -> list[Any] | None:
+        """The tangent of each input, None where there is none; None if no input has one."""
+        if not state.carries_tangents or state.inference:
+            return None
+        tangents = [tangent_of(x, self) if isinstance(x, Tensor) else None for x in inputs]
+        return None if all(t is None for t in tangents) else tangents
 
-FORWARD = ForwardMode()
+    # -- custom Functions
 
+    def call_function(self, function: Any, args: Any, kwargs: Any) -> Any:
+        from clew.autograd.forward_functions import call_with_tangents
 
-def enter() -> Level:
-    """Enter a level, inside all that are entered."""
-    if not levels:
-        observers.append(FORWARD)
-    level = Level()
-    levels.append(level)
-    return level
-
-
-def leave(level: Level) -> None:
-    """Leave a level; its tangents are gone."""
-    levels.remove(level)
-    if not levels:
-        observers.remove(FORWARD)
-        FORWARD.writes.pending.clear()
-    forget(level)
-
-
-def _tangents_of(inputs: Sequence[Any], level: Level) -> list[Any] | None:
-    """The tangent of each input, None where there is none; None if no input has one."""
-    tangents = [tangent_of(x, level) if isinstance(x, Tensor) else None for x in inputs]
-    return None if all(t is None for t in tangents) else tangents
+        return call_with_tangents(self, function, args, kwargs)
 
 
 def _apart(found: list[Any], others: Sequence[Any]) -> list[Any]:
     """Tangents on memory of their own: a rule may give back what it was given, or a view of it,
     and then a write to one tensor would change the tangent of another."""
-    owners = {id(root(x._array)) for x in others if isinstance(x, Tensor)}
+    owners = {_owner(x) for x in others if isinstance(x, Tensor)}
     return [
-        t if t is None or not (id(root(t._array)) in owners or overlaps_itself(t._array))
+        t if t is None or not (_owner(t) in owners or _overlaps(t))
         else TENSORS.clone(t, memory_format="contiguous")
         for t in found
     ]  # fmt: skip
 
 
-def _share_with_saved(outputs: Sequence[Any], node: Any) -> None:
+def _owner(x: Tensor) -> int:
+    return id(root(x._array)) if isinstance(x._array, np.ndarray) else id(x._counter)
+
+
+def _overlaps(x: Tensor) -> bool:
+    return isinstance(x._array, np.ndarray) and overlaps_itself(x._array)
+
+
+def _node_of(op: Op, outs: Sequence[Any]) -> Any:
+    """The node that `op` has recorded for its outputs, or for its write to one; None if none."""
+    given = [out for out in outs if out is not None]
+    for tensor in (*given, *[out._base for out in given[:1]]):
+        node = None if tensor is None or tensor._edge is None else tensor._edge[0]
+        node = node.fn if isinstance(node, CopySlices) else node
+        if getattr(node, "op", None) is op:
+            return node
+    return None
+
+
+def share_with_saved(node: Any, outputs: Sequence[Any]) -> None:
     """An output that its own node keeps is kept as an alias, which has the same tangents."""
     for value in getattr(node, "saved", None) or ():
         if isinstance(value, SavedTensor) and value.output_nr is not None:

@@ -151,10 +151,8 @@ def _twice(
         plan = _plan(op, inputs, tangents)
         values = [_usable(_saved(save, inputs, outputs)) for save in plan.saves]
         trials = [
-            Tensor._from_array(np.zeros_like(out._array), requires_grad=True)
-            if differentiable(op, nr, out) else None
-            for nr, out in enumerate(outputs)
-        ]  # fmt: skip
+            _trial(out) if differentiable(op, nr, out) else None for nr, out in enumerate(outputs)
+        ]
         roots: list[Any] = []
         for part, i in _backward(plan, attrs, values, trials):
             tangent = tangents[i]
@@ -192,6 +190,13 @@ def _backward(
             parts = (function(TENSORS, incoming, *kept, **named),)
         found += [(part, plan.inputs[edge]) for part, edge in zip(parts, edges)]
     return found
+
+
+def _trial(out: Any) -> Any:
+    """A gradient to try the rules with: any will do."""
+    trial = TENSORS.zeros_like(out).detach()
+    trial._requires_grad = True
+    return trial
 
 
 class _Named:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from clew.autograd import anomaly
 from clew.autograd.function_outputs import wrap_outputs, writer
-from clew.autograd.modes import levels, no_grad, state
+from clew.autograd.modes import no_grad, state
 from clew.autograd.node import Node, next_sequence_nr
 from clew.autograd.saved import (
     Freed,
@@ -24,7 +25,6 @@ from clew.autograd.saved import (
     SavedTensor,
     save_input,
     save_output,
-    share_tangents,
 )
 from clew.autograd.stops import stop
 from clew.autograd.transforms import innermost, running
@@ -43,6 +43,7 @@ class FunctionCtx:
 
     needs_input_grad: tuple[bool, ...] = ()
     saved_for_forward: tuple[Tensor | None, ...] | None = None
+    in_jvp = False
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors for backward, where they are found in `saved_tensors`."""
@@ -104,8 +105,8 @@ class FunctionNode(Node, FunctionCtx):
         Raises:
             RuntimeError: backward has released them, or one was changed in place.
         """
-        if self.saved_for_forward is not None:
-            return self.saved_for_forward
+        if self.in_jvp:
+            return self.saved_for_forward or ()
         if isinstance(self.saved, Freed):
             self.saved.raise_for(self)
         return tuple(s if s is None else s.unpack(self) for s in self.saved)
@@ -208,6 +209,17 @@ class FunctionNode(Node, FunctionCtx):
 
 BackwardCFunction = FunctionNode
 """PyTorch's name of what every ctx is an instance of."""
+
+
+class _LastCall(threading.local):
+    """What forward mode must know of the call of a Function that ended last in this thread: ctx,
+    arguments, what forward returned, what the caller gets, and what was marked dirty and not
+    differentiable."""
+
+    record: Any = None
+
+
+last_call = _LastCall()
 
 
 class _FunctionMeta(type):
@@ -321,29 +333,25 @@ class Function(metaclass=_FunctionMeta):
             ctx.edges = tuple(t._gradient_edge() for t in tensors)
             if anomaly.state.enabled:
                 anomaly.note_traceback(ctx)
-        carries, state.carries_tangents = state.carries_tangents, False
-        try:
-            with no_grad():
-                if cls._has_setup_context():
-                    args = _with_defaults(cls.forward, args, kwargs)
-                    output = forward(*args)
-                    cls.setup_context(ctx, args, output)
-                else:
-                    output = forward(ctx, *args, **kwargs)
-        finally:
-            state.carries_tangents = carries
+        with no_grad():
+            if cls._has_setup_context():
+                args = _with_defaults(cls.forward, args, kwargs)
+                output = forward(*args)
+                cls.setup_context(ctx, args, output)
+            else:
+                output = forward(ctx, *args, **kwargs)
         outputs = output if isinstance(output, tuple) else (output,)
         wrapped = wrap_outputs(ctx, tensors, outputs, records)
-        if levels:
-            from clew.autograd.forward_functions import carry_tangents
-
-            carry_tangents(ctx, args, outputs, wrapped)
-        ctx.saved_for_forward = None
+        if running:
+            marks = (ctx.dirty_tensors, ctx.non_differentiable)
+            last_call.record = (ctx, args, outputs, wrapped, *marks)
+        else:
+            ctx.saved_for_forward = None
         if records:
             kept = _tensors_to_save(ctx)
             positions = {id(t): i for i, t in enumerate(tensors)}
             ctx.saved_from = tuple(positions.get(id(t), -1) for t in kept)
-            ctx.saved = tuple(_keep(t, ctx, wrapped) for t in kept)
+            ctx.saved = tuple(_keep(t, ctx) for t in kept)
         ctx.to_save = ctx.dirty_tensors = ctx.non_differentiable = ()
         for observer in observers:
             outs = tuple(w for w in wrapped if isinstance(w, Tensor))
@@ -377,15 +385,12 @@ def _tensors_to_save(ctx: FunctionNode) -> Sequence[Tensor | None]:
     return ctx.to_save
 
 
-def _keep(tensor: Any, ctx: Any, outputs: Sequence[Any]) -> SavedTensor | PackedTensor | None:
+def _keep(tensor: Any, ctx: Any) -> SavedTensor | PackedTensor | None:
     if tensor is None:
         return None
     edge = tensor._edge
     if edge is not None and edge[0] is ctx:
-        alias = tensor._alias()
-        if levels:
-            share_tangents(alias, outputs[edge[1]])
-        return save_output(alias, edge[1])
+        return save_output(tensor._alias(), edge[1])
     return save_input(tensor)
 
 

@@ -20,7 +20,7 @@ from clew.site import Site, here
 class _State(threading.local):
     """This thread's modes, and which of them turned recording off, on which line.
 
-    Of forward mode: whether tangents are carried, and the levels that are not seen.
+    `carries_tangents` is false where forward mode is turned off.
     """
 
     grad_enabled = True
@@ -28,13 +28,9 @@ class _State(threading.local):
     multithreading = True
     cut: tuple[str, Site | None] | None = None
     carries_tangents = True
-    hidden_levels: frozenset[Any] = frozenset()
 
 
 state = _State()
-
-levels: list[Any] = []
-"""The levels of forward mode that are entered, lowest first; see ``dual.py``.  Mostly empty."""
 
 
 def is_grad_enabled() -> bool:

@@ -16,7 +16,9 @@ import itertools
 import threading
 from typing import Any
 
+from clew.autograd.modes import state
 from clew.autograd.node import Node, next_sequence_nr
+from clew.autograd.views import check_inplace
 
 running: list[Any] = []
 """The levels of all threads."""
@@ -45,7 +47,7 @@ def refuse_in_transform(text: str) -> None:
     Raises:
         RuntimeError: a transform runs.
     """
-    if stack.levels:
+    if any(level.is_transform for level in stack.levels):
         raise RuntimeError(text)
 
 
@@ -75,9 +77,13 @@ class Level:
         serial: higher than that of every level that was entered before.
         depth: how many levels this thread had then, itself included, as PyTorch counts them.
         first: the number of the first node that can have been made inside.
+        is_transform: it runs a function, to which much is forbidden; a `dual_level` does not.
+        forward: it carries tangents.
     """
 
     serial: int
+    is_transform = True
+    forward = False
     depth: int
     first: int
     below: tuple[Any, ...]
@@ -109,15 +115,44 @@ class Level:
         """Run an op in place, as `clew.dispatch.apply_inplace` does."""
         raise NotImplementedError
 
+    def own(self, outs: Any) -> None:
+        """Note that new tensors were made inside, so that the function may write to them."""
+        for out in outs:
+            if out is not None:
+                out._counter.born = self.serial
+
+    def refuse_captured(self, target: Any, inputs: Any, name: str) -> None:
+        """Refuse to write to a tensor that the function has not made.
+
+        Raises:
+            RuntimeError: it has not.
+        """
+        if getattr(target._counter, "born", 0) >= self.serial:
+            return
+        records = state.grad_enabled and any(
+            getattr(x, "requires_grad", False) for x in (target, *inputs)
+        )
+        check_inplace(target, name, records)
+        raise RuntimeError(
+            "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to "
+            f"call in-place operation (aten::{name}) that would mutate a captured Tensor. This is "
+            "not supported; please rewrite the function being transformed to explicitly accept "
+            "the mutated Tensor(s) as inputs."
+        )
+
     def sample(self, draw: Any, shape: tuple[int, ...]) -> Any:
         """A new random tensor: ``draw(shape)``, of one shape or another."""
         with self.lowered():
-            return sample(draw, shape)
+            made = sample(draw, shape)
+        self.own((made,))
+        return made
 
     def like(self, tensor: Any, make: Any, shape: Any) -> Any:
         """``make(shape)``, for which `tensor` is the model: it has examples where that has them."""
         with self.lowered():
-            return like(tensor, make, shape)
+            made = like(tensor, make, shape)
+        self.own((made,))
+        return made
 
     def multinomial(self, weights: Any, draw: Any) -> Any:
         """``draw(weights)``, indices drawn by weights in the last dimension."""

@@ -1,7 +1,8 @@
 """``torch.func``: transforms of functions, which take a function and return another.
 
-`grad`, `vjp`, `jacrev` and `hessian` differentiate; `vmap` makes of a function of one example one
-of many.  They nest in any order.  May import the core of clew and `clew.nn`.
+`grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian` and `linearize` differentiate; `vmap` makes of
+a function of one example one of many.  They nest in any order.  May import the core of clew and
+`clew.nn`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ _WHERE = {
     "grad_and_value": "reverse",
     "vjp": "reverse",
     "jacrev": "reverse",
-    "hessian": "reverse",
+    "hessian": "forward",
+    "jvp": "forward",
+    "jacfwd": "forward",
+    "linearize": "forward",
     "functional_call": "modules",
     "stack_module_state": "modules",
     "replace_all_batch_norm_modules_": "modules",

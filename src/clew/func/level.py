@@ -16,11 +16,11 @@ from typing import Any
 
 from clew import dispatch
 from clew.autograd.algebra import ARRAY, TENSOR
+from clew.autograd.dual import carry_over
 from clew.autograd.engine import run_backward
 from clew.autograd.modes import enable_grad, set_grad_enabled, state
 from clew.autograd.node import FIRST, Node
 from clew.autograd.transforms import Level, LevelInput, note_new, stack
-from clew.autograd.views import check_inplace
 from clew.dispatch import TENSORS
 from clew.func.batching.batch import Batch
 from clew.func.batching.functions import require_setup_context
@@ -58,32 +58,15 @@ class GradLevel(Level):
         with self.lowered():
             result = dispatch.apply(op, inputs, attrs)
         if not op.view:
-            for out in result if isinstance(result, tuple) else (result,):
-                if out is not None:
-                    out._counter.born = self.serial
+            self.own(result if isinstance(result, tuple) else (result,))
         return result
 
     def apply_inplace(
         self, op: Op, target: Any, inputs: Sequence[Any], attrs: dict[str, Any], name: str
     ) -> Any:
-        if getattr(target._counter, "born", 0) < self.serial:
-            records = state.grad_enabled and any(
-                isinstance(x, Tensor) and x.requires_grad for x in (target, *inputs)
-            )
-            check_inplace(target, name, records)
-            raise RuntimeError(
-                "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to "
-                f"call in-place operation (aten::{name}) that would mutate a captured Tensor. This "
-                "is not supported; please rewrite the function being transformed to explicitly "
-                "accept the mutated Tensor(s) as inputs."
-            )
+        self.refuse_captured(target, inputs, name)
         with self.lowered():
             return dispatch.apply_inplace(op, target, inputs, attrs, name)
-
-    def sample(self, draw: Any, shape: tuple[int, ...]) -> Any:
-        made = super().sample(draw, shape)
-        made._counter.born = self.serial
-        return made
 
     def call_function(self, function: Any, args: Any, kwargs: Any) -> Any:
         require_setup_context(function)
@@ -93,6 +76,7 @@ class GradLevel(Level):
 
     def input(self, x: Tensor, differentiable: bool) -> Any:
         """An argument as the function sees it: a leaf, if it is to be differentiated."""
+        given = x
         if self.batch is not None:
             x = self.batch.lifted(x)
         if not differentiable:
@@ -100,18 +84,23 @@ class GradLevel(Level):
             if x.requires_grad and x._edge is None:
                 inner = x
             else:
-                inner._counter = VersionCounter()
-                note_new(inner)
+                self._take(inner, given)
             return inner
         inner = x._alias()
-        inner._counter = VersionCounter()
-        note_new(inner)
+        self._take(inner, given)
         inner._requires_grad = True
         array = x._array
         node = LevelInput(x._gradient_edge(), (array.shape, array.dtype))
         inner._ensure_meta().accumulator = weakref.ref(node)
         inner._level_input = node  # as long as the leaf, which the node does not know
         return inner
+
+    @staticmethod
+    def _take(inner: Any, x: Any) -> None:
+        """Let a new alias be a tensor of this level, with the tangents of those outside."""
+        inner._counter = VersionCounter()
+        note_new(inner)
+        carry_over(inner, x)
 
     # -- results
 
@@ -126,7 +115,9 @@ class GradLevel(Level):
             return x if value is array.value else array.level.wrap(value, array.bdim)
         if not x.requires_grad or (record and leads_out([x._gradient_edge()[0]], self.first)):
             return x
-        return x.detach()
+        found = x.detach()
+        carry_over(found, x, lambda tangent: self.output(tangent, record))
+        return found
 
     def gradients(
         self, outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[Any], keep: bool,
@@ -150,8 +141,8 @@ class GradLevel(Level):
             leads_out([edge[0] for edge, _ in starts], self.first)
             or any(_requires_grad(v) for _, v in starts)
         )
-        batched = any(isinstance(x, VmapLevel) for x in stack.levels)
-        if not outside and not batched:
+        plain = not any(isinstance(x, VmapLevel) or x.forward for x in stack.levels)
+        if not outside and plain:
             arrays = [(edge, v._array) for edge, v in starts]
             with set_grad_enabled(False):
                 found = run_backward(arrays, ARRAY, keep_graph=keep, accumulate=False, inputs=edges)

@@ -1,4 +1,4 @@
-"""Reverse-mode transforms: `grad`, `grad_and_value`, `vjp`, `jacrev`, `hessian`.
+"""Reverse-mode transforms: `grad`, `grad_and_value`, `vjp`, `jacrev`.
 
 They take a function and return a function, nest in one another and in `vmap`, and leave no trace:
 no ``requires_grad``, no ``grad``.  `level.py` says how.
@@ -375,19 +375,3 @@ def standard_bases(
             column += size
         yield tuple(parts)
         start += count
-
-
-def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """A function that returns the matrix of second derivatives of `func`: ``jacfwd(jacrev(f))``.
-
-    >>> from clew.func import hessian
-    >>> hessian(lambda x: (x**3).sum())(torch.tensor([1.0, 2.0]))
-    tensor([[ 6.,  0.],
-            [ 0., 12.]])
-    """
-    try:
-        from clew.func.forward import jacfwd  # type: ignore[import-not-found,unused-ignore]
-    except ImportError:
-        return jacrev(jacrev(func, argnums), argnums)
-    twice: Callable[..., Any] = jacfwd(jacrev(func, argnums), argnums)
-    return twice

@@ -173,6 +173,20 @@ def _batched_function(function: Any, in_dims: tuple[Any, ...], outside: Any) -> 
             with level.lowered():
                 return tuple(_fitted(level, g, d) for g, d in zip(found, in_dims))
 
+        @staticmethod
+        def jvp(ctx: Any, *tangents: Any) -> Any:
+            with VmapLevel(size, randomness) as level:
+                dims = getattr(ctx, "_saved_dims_forward", ())
+                saved = _given(level, ctx.saved_tensors, dims) if dims else ()
+                given = _given(level, tangents, _zero_for_none(tangents, in_dims))
+                found = function.jvp(_Reading(ctx, saved), *given)
+            found = found if isinstance(found, tuple) else (found,)
+            dims = ctx._output_dims if isinstance(ctx._output_dims, tuple) else (ctx._output_dims,)
+            with level.lowered():
+                return tuple(
+                    t if t is None or d is None else level.unwrap(t, d) for t, d in zip(found, dims)
+                )
+
     Batched.__name__ = Batched.__qualname__ = f"Vmapped{function.__name__}"
     Batched._backward_cls.__name__ = f"Vmapped{function.__name__}Backward"
     return Batched
