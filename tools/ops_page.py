@@ -39,8 +39,8 @@ composed of these.
   once. A long rule stands in the file that the section names.
 - **keeps**: what the graph keeps if that input requires grad. Shapes and types cost nothing.
 - **forward**: the rule of forward mode: *linear* (the op of the tangent), *bilinear* (of each
-  tangent with the other operand), *elementwise* (the tangent times the derivative), *own* (a
-  function).
+  tangent with the other operand), *elementwise* (the tangent times the derivative), *twice* (the
+  derivative of the derivative's rule), *own* (a function), *none*.
 - **PyTorch**: *same* where values, gradients, nodes, edges and kept bytes are compared with
   PyTorch's on the op's samples and agree; otherwise what differs. A dash: PyTorch shows no such
   op.
@@ -148,7 +148,9 @@ def keeps(op: Op) -> str:
 
 def forward_mode(op: Op) -> str:
     """The kind of the forward-mode rule."""
-    return op.jvp if isinstance(op.jvp, str) else "own" if op.jvp is not None else ""
+    if not op.rules:
+        return ""
+    return op.jvp if isinstance(op.jvp, str) else "none" if op.jvp is None else "own"
 
 
 def status(op: Op) -> str:
