@@ -87,6 +87,12 @@ def test_dot_of_several_tensors_has_a_root_for_each():
     assert " -> root1\n" in source
 
 
+def test_dot_marks_what_is_changed_and_what_a_backward_recorded():
+    assert dot(recorded("written_in_place")).count("color=red") == 2
+    assert 'style="filled,dashed"' in dot(recorded("double_backward"))
+    assert "(changed since)" not in dot(recorded("chain"))
+
+
 def test_too_many_boxes_are_refused_with_advice(tmp_path):
     y = clew.ones(1, requires_grad=True)
     for i in range(3500):

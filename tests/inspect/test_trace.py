@@ -51,6 +51,22 @@ def test_events_nest_and_know_their_lines(engine):
 
 
 @engines
+def test_arrows_lead_from_operations_to_their_backward(engine):
+    events = step(engine).events
+    starts = {e["id"]: e["ts"] for e in events if e["ph"] == "s"}
+    ends = {e["id"]: e["ts"] for e in events if e["ph"] == "f"}
+    joined = {
+        (forward["name"], backward["name"])
+        for number in starts.keys() & ends.keys()
+        for forward in events
+        for backward in events
+        if forward.get("cat") == "forward" and forward["ts"] == starts[number]
+        if backward.get("cat") == "backward" and backward["ts"] == ends[number]
+    }
+    assert {("exp", "ExpBackward0"), ("sum", "SumBackward0")} <= joined
+
+
+@engines
 def test_memory_is_counted_by_kind_and_falls_when_tensors_go(engine):
     with clew.inspect.trace() as trace:
         x = engine.ones(1000, requires_grad=True)
@@ -67,7 +83,7 @@ def test_memory_is_counted_by_kind_and_falls_when_tensors_go(engine):
 def test_the_file_is_a_trace(engine, tmp_path):
     step(engine).save(tmp_path / "step.json")
     events = json.loads((tmp_path / "step.json").read_text())["traceEvents"]
-    assert {e["ph"] for e in events} == {"M", "X", "C"}
+    assert {e["ph"] for e in events} == {"M", "X", "C", "s", "f"}
     assert all(e["dur"] >= 0 and e["ts"] >= 0 for e in events if e["ph"] == "X")
     rows = [e["args"]["name"] for e in events if e["name"] == "thread_name"]
     assert rows == ["modules", "forward", "backward", "optimizer"]

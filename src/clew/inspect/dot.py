@@ -28,7 +28,8 @@ def make_dot(
     """A picture of the graph that led to a tensor; torchviz's call.
 
     Blue boxes are leaves, grey ones operations (with the bytes they keep and the line that
-    recorded them), green is the tensor itself, orange are saved tensors.
+    recorded them), green is the tensor itself, orange are saved tensors.  A red frame says that a
+    kept tensor was changed since, a dashed one that a backward pass recorded the operation.
 
     Args:
         var: a tensor, or a sequence of them.
@@ -139,8 +140,7 @@ def dot_of(
             continue
         node = graph.nodes[item]
         label = _label(node, show_attrs, max_attr_chars)
-        color = _LEAF if node.leaf else _OP
-        lines.append(f"{indent}n{node.id} [label={_quoted(label)} fillcolor={color}]")
+        lines.append(f"{indent}n{node.id} [label={_quoted(label)} {_style(node)}]")
     if show_saved:
         for node in graph.nodes:
             if shown.stands_for[node.id] == node.id:
@@ -253,7 +253,8 @@ def _label(node: GraphNode, show_attrs: bool, max_chars: int) -> str:
     if node.freed:
         lines.append("freed")
     elif node.saved:
-        lines.append(f"keeps {bytes_text(node.saved_bytes)}")
+        changed = " (changed since)" if any(s.changed for s in node.saved) else ""
+        lines.append(f"keeps {bytes_text(node.saved_bytes)}{changed}")
     if node.site is not None:
         lines.append(site_text(node.site))
     if show_attrs:
@@ -261,6 +262,16 @@ def _label(node: GraphNode, show_attrs: bool, max_chars: int) -> str:
         facts |= {s.name: f"[saved {', '.join(map(str, s.shape))}]" for s in node.saved}
         lines += [f"{k}: {v[:max_chars]}{'...' * (len(v) > max_chars)}" for k, v in facts.items()]
     return "\n".join(lines)
+
+
+def _style(node: GraphNode) -> str:
+    """Blue leaves; a red frame where backward will raise; dashed what a backward recorded."""
+    style = f"fillcolor={_LEAF if node.leaf else _OP}"
+    if any(s.changed for s in node.saved):
+        style += " color=red penwidth=2"
+    if node.order and not node.leaf:
+        style += ' style="filled,dashed"'
+    return style
 
 
 def _saved_boxes(node: GraphNode, drawn: dict[int, int]) -> list[str]:

@@ -1,7 +1,8 @@
 """A step as a trace: what ran when, for Perfetto (https://ui.perfetto.dev) and Chrome's tracing.
 
 The file is in the Trace Event Format: complete events ("X") with a beginning and a length in
-microseconds, counters ("C"), and names ("M").  Forward operations, backward nodes, modules and
+microseconds, counters ("C"), arrows from a forward operation to its backward ("s", "f"), and names
+("M").  Forward operations, backward nodes, modules and
 optimizer steps have a row each, and the memory behind tensors is a counter of bytes by kind.
 """
 
@@ -75,6 +76,19 @@ class trace:
             {
                 "ph": "X", "name": name, "cat": row, "ts": begin, "dur": self.now() - begin,
                 "pid": 0, "tid": ROWS.index(row), "args": {k: v for k, v in facts.items() if v},
+            }
+        )  # fmt: skip
+
+    def flow(self, number: int, end: bool) -> None:
+        """An arrow from the event that ended last, a forward operation, to a backward node.
+
+        `number` is the node's; both ends lie at the beginning of their events.
+        """
+        event = self.events[-1]
+        self.events.append(
+            {
+                "ph": "f" if end else "s", "bp": "e", "id": number, "name": "backward of",
+                "cat": "autograd", "ts": event["ts"], "pid": 0, "tid": event["tid"],
             }
         )  # fmt: skip
 

@@ -61,12 +61,12 @@ class ClewTracer(Observer):
         self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], node: Any,
         attrs: dict[str, Any],
     ) -> None:  # fmt: skip
-        self._forward(op, _name(op), inputs, outputs)
+        self._forward(op, _name(op), inputs, outputs, node)
 
     def on_inplace(self, op: Any, target: Any, node: Any) -> None:
-        self._forward(op, f"{_name(op)}_", (), (target,))
+        self._forward(op, f"{_name(op)}_", (), (target,), node)
 
-    def _forward(self, op: Any, name: str, inputs: Any, outputs: Any) -> None:
+    def _forward(self, op: Any, name: str, inputs: Any, outputs: Any, node: Any) -> None:
         begin = self._trace.now()  # of a custom Function nobody hears before it has run
         if not isinstance(op, type):
             while self._begun:  # an op that raised is left behind
@@ -78,6 +78,8 @@ class ClewTracer(Observer):
         self._trace.ran(
             "forward", name, begin, line=line, inputs=_shapes(inputs), outputs=_shapes(outputs)
         )
+        if node is not None:
+            self._trace.flow(node.seq, end=False)
 
     def before_module(self, module: Any) -> None:
         self._modules.append(self._trace.now())
@@ -97,6 +99,8 @@ class ClewTracer(Observer):
     def on_node(self, node: Any) -> None:
         name = clew_adapter.kind(node)
         self._trace.ran("backward", name, self._last, line=_line(node.site))
+        if name != "AccumulateGrad":
+            self._trace.flow(node.seq, end=True)
         self._last = self._trace.now()
 
     def before_optimizer_step(self, optimizer: Any) -> None:
@@ -142,6 +146,8 @@ def torch_tracer(torch: Any, trace: trace) -> Iterator[None]:
                     "forward", name, begin, line=_line(user_site()), inputs=_shapes(inputs),
                     outputs=_shapes(outputs),
                 )  # fmt: skip
+                for node in {t.grad_fn for t in outputs if t.grad_fn is not None}:
+                    trace.flow(node._sequence_nr(), end=False)
             return result
 
     with contextlib.ExitStack() as stack:
@@ -225,5 +231,7 @@ def _watch_node(trace: trace, node: Any) -> list[Any]:
         site = torch_adapter.site(node)
         line = "" if site is None else f"{site.file}:{site.line}  {site.text}"
         trace.ran("backward", torch_adapter.kind(node), began, line=line)
+        if torch_adapter.leaf_of(node) is None:
+            trace.flow(node._sequence_nr(), end=True)
 
     return [node.register_prehook(before), node.register_hook(after)]
