@@ -157,6 +157,8 @@ def _shown(array: np.ndarray) -> np.ndarray:
 def format_tensor(tensor: Any) -> str:
     """The text of a tensor: ``tensor([1., 2.], requires_grad=True)``."""
     array = tensor._array
+    if not isinstance(array, np.ndarray):
+        return _format_batch(array)
     prefix = "tensor("
     indent = len(prefix)
     suffixes = _suffixes(tensor)
@@ -170,6 +172,15 @@ def format_tensor(tensor: Any) -> str:
         formatter: Any = _ComplexFormatter(shown) if array.dtype.kind == "c" else _Formatter(shown)
         body = _rows(array, indent, summarize, formatter)
     return _with_suffixes(prefix, body, suffixes, indent)
+
+
+def _format_batch(batch: Any) -> str:
+    """The text of a tensor that `vmap` sees as one example: all examples."""
+    inside = format_tensor(batch.value)
+    if batch.bdim is None:
+        return inside
+    lines = inside.replace("\n", "\n    ")
+    return f"BatchedTensor(lvl={batch.level.depth}, bdim={batch.bdim}, value=\n    {lines}\n)"
 
 
 def format_sparse(tensor: Any) -> str:

@@ -19,7 +19,13 @@ from clew.autograd.handles import RemovableHandle, add_hook
 from clew.autograd.hooks import Retain
 from clew.autograd.modes import state
 from clew.autograd.node import FIRST, Node
-from clew.autograd.transforms import NO_REQUIRES_GRAD, note_new, refuse_in_transform, running
+from clew.autograd.transforms import (
+    NO_REQUIRES_GRAD,
+    note_new,
+    refuse_data,
+    refuse_in_transform,
+    running,
+)
 from clew.autograd.views import NO_EDGE, TensorMeta, accumulator, refresh
 from clew.device import CPU, device
 from clew.errors import (
@@ -335,6 +341,8 @@ class Tensor:
     @property
     def data(self) -> Tensor:
         """The same memory with a version of its own: writes to it go unnoticed by autograd."""
+        if running:
+            refuse_data(self)
         t = self._alias()
         t._counter = VersionCounter()
         t._cut = self._cut_by(".data")

@@ -51,6 +51,16 @@ def refuse_in_transform(text: str) -> None:
         raise RuntimeError(text)
 
 
+def refuse_data(tensor: Any) -> None:
+    """Refuse the ``data`` of an example of `vmap`.
+
+    Raises:
+        RuntimeError: it is one.
+    """
+    if hasattr(tensor._array, "bdim"):
+        raise RuntimeError("accessing `data` under vmap transform is not allowed")
+
+
 NO_REQUIRES_GRAD = (
     "You are attempting to call Tensor.requires_grad_() (or perhaps using "
     "torch.autograd.functional.* APIs) inside of a function being transformed by a functorch "

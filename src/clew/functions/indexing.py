@@ -167,7 +167,10 @@ def _converted(part: Any) -> Any:
     if isinstance(part, (np.ndarray, list, tuple, range, str, bytes)):
         part = _tensor_of(part)
     if isinstance(part, Tensor):
-        if part._array.ndim or part._array.dtype.kind not in "biu":
+        array = part._array
+        is_number = not array.ndim and array.dtype.kind in "biu"
+        # A number of each example's own is looked up like any other tensor.
+        if not is_number or (array.dtype not in MASKS and not isinstance(array, np.ndarray)):
             return part
         value = part._array.item()
         return bool(value) if part._array.dtype in MASKS else value

@@ -9,6 +9,7 @@ import numpy as np
 from clew.dispatch import apply
 from clew.dtypes import scalar_name
 from clew.functions.linalg import refuse_non_tensors
+from clew.functions.values import refuse_values
 from clew.op import REGISTRY
 from clew.publish import composite
 from clew.tensor import Tensor
@@ -177,6 +178,10 @@ def isin(
 def equal(self: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape and elements; nan equals nothing."""
     refuse_non_tensors("equal", input=self, other=other)
+    refuse_values(
+        "Batching rule not implemented for aten::equal. We could not generate a fallback.",
+        self, other,
+    )  # fmt: skip
     first, second = self._array, other._array
     return first.shape == second.shape and bool(np.all(first == second))
 
@@ -191,5 +196,10 @@ def allclose(
         RuntimeError: the types differ, or a tolerance is negative.
     """
     refuse_non_tensors("allclose", input=self, other=other)
+    refuse_values(
+        "vmap over torch.allclose isn't supported yet. Please file an issue at "
+        "https://github.com/pytorch/pytorch/issues if you need this feature.",
+        self, other,
+    )  # fmt: skip
     attrs = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan}
     return bool(apply(REGISTRY["isclose"], (self, other), attrs)._array.all())

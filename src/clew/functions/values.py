@@ -19,15 +19,25 @@ def of_values(function: Callable[..., Any], *tensors: Tensor) -> Any:
     return Tensor._from_array(np.asarray(function(*[x._array for x in tensors])))
 
 
+def refuse_values(text: str, *tensors: Tensor) -> None:
+    """Raise this text if a tensor is an example of `vmap`, which has no values.
+
+    Raises:
+        RuntimeError: one is.
+    """
+    if not all(isinstance(x._array, np.ndarray) for x in tensors):
+        raise RuntimeError(text)
+
+
 def refuse_batch(tensor: Tensor, name: str) -> None:
     """Refuse an example of `vmap` where the result's shape depends on values.
 
     Raises:
         RuntimeError: it is one.
     """
-    if not isinstance(tensor._array, np.ndarray):
-        raise RuntimeError(
-            "vmap: We do not support batching operators that can output dynamic shape. Attempted "
-            f"to vmap over aten::{name}. Please file an issue at "
-            "https://github.com/pytorch/pytorch/issues if you need this feature."
-        )
+    refuse_values(
+        "vmap: We do not support batching operators that can output dynamic shape. Attempted "
+        f"to vmap over aten::{name}. Please file an issue at "
+        "https://github.com/pytorch/pytorch/issues if you need this feature.",
+        tensor,
+    )

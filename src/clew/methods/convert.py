@@ -64,7 +64,8 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         raise TypeError("Got unsupported ScalarType BFloat16")
     for observer in observers:
         observer.on_cut("numpy()", self, self._array)
-    return self._array
+    # An example of `vmap` says why it has no values.
+    return self._array if isinstance(self._array, np.ndarray) else np.asarray(self._array)
 
 
 @composite(function=False)
@@ -93,7 +94,7 @@ def __len__(self: Tensor) -> int:
 def __bool__(self: Tensor) -> bool:
     array = self._array
     if array.size == 1:
-        return bool(array.item())
+        return bool(array.item() if isinstance(array, np.ndarray) else array)
     if array.size == 0:
         raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
     raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")

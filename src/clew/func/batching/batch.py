@@ -120,6 +120,12 @@ class Batch:
 
     __array_ufunc__ = None
 
+    def _compare(self, other: Any) -> NoReturn:
+        raise RuntimeError(_NO_VALUES)
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compare  # type: ignore[assignment]
+    __hash__ = object.__hash__
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)

@@ -58,7 +58,7 @@ def elementwise_backward(op: Op, call: Call, attrs: dict[str, Any]) -> Any:
     values = _of_one_shape(call, (1, 2))
     if attrs["reduction"] == "mean":
         shape = broadcast_shape(call.shape(1), call.shape(2))
-        values[0] = run("div", values[0], max(total(shape), 1), rounding_mode=None)
+        values[0] = run("div", values[0], max(total(shape), 1))
     return apply(op, values, {**attrs, "reduction": "none"})
 
 
@@ -97,7 +97,7 @@ def nll_loss(op: Op, call: Call, attrs: dict[str, Any]) -> Any:
     weight = _reduced(weights, "sum")
     summed = _reduced(losses, "sum")
     if reduction == "mean":
-        summed = run("div", summed, weight, rounding_mode=None)
+        summed = run("div", summed, weight)
     return summed, weight
 
 
@@ -110,7 +110,7 @@ def nll_loss_backward(op: Op, call: Call, attrs: dict[str, Any]) -> Any:
     grad, x, target = (call.full(i) for i in (0, 1, 2))
     if attrs["reduction"] != "none":
         if attrs["reduction"] == "mean":
-            grad = run("div", grad, call.full(4), rounding_mode=None)
+            grad = run("div", grad, call.full(4))
         shape = call.shape(2)
         column = reshaped(grad, call.size, *(1,) * len(shape))
         grad = run("expand", column, size=(call.size, *shape))
