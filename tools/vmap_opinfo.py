@@ -193,6 +193,50 @@ def values_and_gradients(
     return arrays(outs), gradients(outs, leaves, module)
 
 
+def rows_of_jacobian(sample: Sample, at_once: bool) -> list[np.ndarray]:
+    """The gradients for several weights of the outputs, by `vmap` over the weights or in a loop."""
+    leaves = [
+        x.detach().requires_grad_() if x.is_floating_point() else x for x in sample.tensors
+    ]  # fmt: skip
+    clew.manual_seed(0)
+    roots = [o for o in sample(*leaves) if o.requires_grad]
+    wanted = [x for x in leaves if x.is_floating_point()]
+    if not roots or not wanted:
+        return []
+    weights = []
+    for o in roots:
+        ramp = clew.arange(SIZE * o.numel(), dtype=clew.float64).reshape(SIZE, *o.shape)
+        weights.append(clew.cos(ramp).to(o.dtype))
+
+    def row(given: Any, batched: bool) -> Any:
+        return clew.autograd.grad(
+            roots, wanted, given, True, allow_unused=True, is_grads_batched=batched
+        )
+
+    if at_once:
+        found = row(weights, True)
+    else:
+        parts = [row([w[n] for w in weights], False) for n in range(SIZE)]
+        found = [None if c[0] is None else clew.stack(list(c)) for c in zip(*parts)]
+    return [np.zeros(()) if g is None else np.asarray(g.numpy()) for g in found]
+
+
+def jacobian_mismatch(sample: Sample) -> str:
+    """How rows of a Jacobian differ when they are computed at once."""
+    try:
+        want = rows_of_jacobian(sample, False)
+    except Timeout:
+        raise
+    except Exception:
+        return ""
+    try:
+        return differ(rows_of_jacobian(sample, True), want)
+    except Timeout:
+        raise
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:150]}"
+
+
 def mismatch(found: Any, want: Any) -> str:
     """How values and gradients differ from what they should be."""
     for what, got, wanted in zip(("values", "gradients"), found, want):
@@ -296,6 +340,8 @@ def check_entry(entry: Any, count: int, torch: Any) -> str:
             except Exception:
                 continue
             found = compare(clews, Sample(theirs, tuple(args), kwargs, torch), torch)
+            rows = jacobian_mismatch(clews) if found in ("", "=", "~") else ""
+            found = f"rows: {rows}" if rows else found
         except Timeout:
             found = "time: too long"
         finally:

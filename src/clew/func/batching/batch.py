@@ -123,7 +123,7 @@ class Batch:
     def _compare(self, other: Any) -> NoReturn:
         raise RuntimeError(_NO_VALUES)
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compare  # type: ignore[assignment]
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compare
     __hash__ = object.__hash__
 
     def __getattr__(self, name: str) -> Any:

@@ -9,6 +9,7 @@ from clew.func.batching.kinds import aligned, shifted
 from clew.func.batching.rules import Call, looped, padded, rule, run
 from clew.op import Op
 from clew.ops.rules import wrap_dim
+from clew.tensor import Tensor
 
 
 @rule("cat")
@@ -37,7 +38,8 @@ def in_turn(op: Op, call: Call, attrs: dict[str, Any]) -> Any:
 @rule("select_scatter", "slice_scatter", "diagonal_scatter")
 def scatter(op: Op, call: Call, attrs: dict[str, Any]) -> Any:
     """A part of each example replaced."""
-    return apply(op, (call.full(0), call.full(1)), shifted(attrs, call.size, call.ndim(0)))
+    part = call.full(1) if isinstance(call.values[1], Tensor) else call.values[1]
+    return apply(op, (call.full(0), part), shifted(attrs, call.size, call.ndim(0)))
 
 
 @rule("searchsorted")

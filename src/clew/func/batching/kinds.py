@@ -33,7 +33,7 @@ SIZE_ATTRS = ("size", "input_size")
 
 _POINTWISE = """
 where masked_fill complex polar angle imag real conj conj_physical copy to_dtype cast_like clone
-heaviside gcd lcm dropout_by_mask alias igamma igammac logit special_xlog1py_of_number
+fw_primal heaviside gcd lcm dropout_by_mask alias igamma igammac logit special_xlog1py_of_number
 special_xlog1py_with_number xlogy_of_number xlogy_with_number copysign_number rpow
 """
 """Elementwise ops that do not say so by a domain or a promotion."""
@@ -84,6 +84,9 @@ def _rule_for(op: Op) -> Rule:
     load_rules()
     if op.name in RULES:
         return RULES[op.name]
+    source = op.name.removesuffix("_copy")
+    if source != op.name and source in REGISTRY and REGISTRY[source].view:
+        return copied_view
     if op.name in LEADING:
         return leading
     if op.name in FOLDED:
@@ -104,12 +107,30 @@ def is_pointwise(op: Op) -> bool:
     return op.name in POINTWISE or op.domain is not None or op.promote is not None
 
 
+def copied_view(op: Op, call: Call, attrs: dict[str, Any]) -> Any:
+    """A copy of what the view op of the same name shows."""
+    source = REGISTRY[op.name.removesuffix("_copy")]
+    shown = rule_for(source)(source, call, attrs)
+    if isinstance(shown, tuple):
+        return tuple(run("clone", x, memory_format="contiguous") for x in shown)
+    return run("clone", shown, memory_format="contiguous")
+
+
 # -- element by element
 
 
 def pointwise(op: Op, call: Call, attrs: dict[str, Any]) -> Any:
-    """Examples along dimension 0, the other dimensions aligned from the last."""
-    return apply(op, aligned(call), attrs)
+    """Examples along dimension 0, the other dimensions aligned from the last.
+
+    The kernels of ops that promote broadcast; others may count on operands of one shape.
+    """
+    values = aligned(call)
+    if op.promote is None and len(values) > 1:
+        ndim = max(map(call.ndim, range(len(call))))
+        for i, x in enumerate(values):
+            if isinstance(x, Tensor) and not call.is_batched(i):
+                values[i] = padded(call.full(i), ndim)
+    return apply(op, values, attrs)
 
 
 def aligned(call: Call) -> list[Any]:
@@ -155,7 +176,7 @@ def along_dims(op: Op, call: Call, attrs: dict[str, Any]) -> Any:
     """Dimensions of one example are one further on in the batch; sizes have one more."""
     ndim = call.ndim(0)
     values = [call.full(i) for i in range(len(call))]
-    if ndim == 0:
+    if ndim == 0 and not any(attrs.get(name) for name in SIZE_ATTRS):
         return _of_numbers(op, call, values, attrs)
     return apply(op, values, shifted(attrs, call.size, ndim))
 

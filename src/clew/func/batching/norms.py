@@ -13,7 +13,7 @@ import numpy as np
 from clew.autograd.modes import no_grad
 from clew.autograd.transforms import all_values
 from clew.dispatch import apply, apply_inplace
-from clew.func.batching.rules import Call, padded, reshaped, rule, run
+from clew.func.batching.rules import Call, padded, reshaped, rule, run, total
 from clew.op import REGISTRY, Op
 
 _NOT_BATCHED = (
@@ -134,7 +134,8 @@ def group_norm_backward(op: Op, call: Call, attrs: dict[str, Any]) -> Any:
         of_input = _unfolded(found, call.size)
     if need[1]:
         groups = attrs["group"]
-        split = (*x._array.shape[:2], groups, -1)
+        each = total(x._array.shape[2:]) // groups
+        split = (*x._array.shape[:2], groups, each)
         column = (*mean._array.shape[:2], groups, 1)
         rows = x.reshape(split)
         centred = run("sub", rows, mean.reshape(column))

@@ -50,6 +50,13 @@ def of_all_or_along(op: Op, call: Call, attrs: dict[str, Any]) -> Any:
     return run("reshape", found, size=(call.size, *(1,) * call.ndim(0)))
 
 
+@rule("put_values", "take_values")
+def places(op: Op, call: Call, attrs: dict[str, Any]) -> Any:
+    """To and from the places that a reduction chose; of a number there is but one."""
+    of_number = attrs["size"] == () if op.name == "put_values" else not call.ndim(0)
+    return run("clone", call.full(0)) if of_number else along_dims(op, call, attrs)
+
+
 @rule("linalg_vector_norm")
 def vector_norm(op: Op, call: Call, attrs: dict[str, Any]) -> Any:
     """Over dimensions, or over all of each example."""
