@@ -15,17 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clew import dtypes
+from clew.autograd import transforms
 from clew.autograd.handles import RemovableHandle, add_hook
 from clew.autograd.hooks import Retain
 from clew.autograd.modes import state
 from clew.autograd.node import FIRST, Node
-from clew.autograd.transforms import (
-    NO_REQUIRES_GRAD,
-    note_new,
-    refuse_data,
-    refuse_in_transform,
-    running,
-)
+from clew.autograd.transforms import running
 from clew.autograd.views import NO_EDGE, TensorMeta, accumulator, refresh
 from clew.device import CPU, device
 from clew.errors import (
@@ -104,7 +99,7 @@ class Tensor:
         if observers:
             tell_memory(t)
         if running:
-            note_new(t)
+            transforms.note_new(t)
         return t
 
     def _alias(self, edge: tuple[Any, int] | None = None) -> Any:
@@ -177,7 +172,7 @@ class Tensor:
                 complex, or it is an inference tensor.
         """
         if running:
-            refuse_in_transform(NO_REQUIRES_GRAD)
+            transforms.refuse_in_transform(transforms.NO_REQUIRES_GRAD)
         if self._edge is not None and not requires_grad:
             raise RequiresGradError(
                 "you can only change requires_grad flags of leaf variables. If you want to use a "
@@ -303,6 +298,8 @@ class Tensor:
     def detach(self) -> Tensor:
         """This tensor without its history: the same memory and version, no gradient."""
         t = self._alias()
+        if running:
+            transforms.detach_examples(t)
         t._cut = self._cut_by("detach()")
         if self.is_inference():
             t._ensure_meta().inference = True
@@ -342,7 +339,7 @@ class Tensor:
     def data(self) -> Tensor:
         """The same memory with a version of its own: writes to it go unnoticed by autograd."""
         if running:
-            refuse_data(self)
+            transforms.refuse_data(self)
         t = self._alias()
         t._counter = VersionCounter()
         t._cut = self._cut_by(".data")

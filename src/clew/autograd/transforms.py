@@ -61,6 +61,13 @@ def refuse_data(tensor: Any) -> None:
         raise RuntimeError("accessing `data` under vmap transform is not allowed")
 
 
+def detach_examples(tensor: Any) -> None:
+    """Take the examples behind a tensor that was detached out of their graph too."""
+    array = tensor._array
+    if hasattr(array, "bdim"):
+        tensor._array = array.holding(array.value.detach())
+
+
 NO_REQUIRES_GRAD = (
     "You are attempting to call Tensor.requires_grad_() (or perhaps using "
     "torch.autograd.functional.* APIs) inside of a function being transformed by a functorch "

@@ -19,7 +19,7 @@ from clew.autograd.algebra import ARRAY, TENSOR
 from clew.autograd.dual import carry_over
 from clew.autograd.engine import run_backward
 from clew.autograd.modes import enable_grad, set_grad_enabled, state
-from clew.autograd.node import FIRST, Node
+from clew.autograd.node import AccumulateGrad, Node
 from clew.autograd.transforms import Level, LevelInput, note_new, stack
 from clew.dispatch import TENSORS
 from clew.func.batching.batch import Batch
@@ -68,6 +68,11 @@ class GradLevel(Level):
         with self.lowered():
             return dispatch.apply_inplace(op, target, inputs, attrs, name)
 
+    def like(self, tensor: Any, make: Any, shape: Any) -> Any:
+        made = super().like(tensor, make, shape)
+        self.own((made,))
+        return made
+
     def call_function(self, function: Any, args: Any, kwargs: Any) -> Any:
         require_setup_context(function)
         return super().call_function(function, args, kwargs)
@@ -113,9 +118,9 @@ class GradLevel(Level):
         if array.__class__ is Batch and array.level.serial > self.serial:
             value = self.output(array.value, record)
             return x if value is array.value else array.level.wrap(value, array.bdim)
-        if not x.requires_grad or (record and leads_out([x._gradient_edge()[0]], self.first)):
+        if not x.requires_grad or (record and leads_out([x._gradient_edge()[0]], self)):
             return x
-        found = x.detach()
+        found = x._alias()  # cut off here, but not in the levels outside
         carry_over(found, x, lambda tangent: self.output(tangent, record))
         return found
 
@@ -138,7 +143,7 @@ class GradLevel(Level):
     def _backward(self, starts: Any, edges: Any, keep: bool, record: bool) -> list[Any]:
         """The backward pass, recorded if what it computes depends on something outside."""
         outside = record and (
-            leads_out([edge[0] for edge, _ in starts], self.first)
+            leads_out([edge[0] for edge, _ in starts], self)
             or any(_requires_grad(v) for _, v in starts)
         )
         plain = not any(isinstance(x, VmapLevel) or x.forward for x in stack.levels)
@@ -154,6 +159,7 @@ class GradLevel(Level):
         try:
             # Without a vmap outside of this level its graph is the program's, else that vmap's.
             with set_grad_enabled(outside if home is None else record):
+                keep = keep or outside  # the recorded pass leads through what this one has saved
                 return run_backward(starts, TENSOR, keep_graph=keep, accumulate=False, inputs=edges)
         finally:
             if home is not None:
@@ -166,8 +172,8 @@ def _requires_grad(x: Tensor) -> bool:
     return x.requires_grad or (array.__class__ is Batch and _requires_grad(array.value))
 
 
-def leads_out(roots: Sequence[Node | None], first: int) -> bool:
-    """Whether a graph reaches a node that was made before `first`, or a leaf of the program."""
+def leads_out(roots: Sequence[Node | None], level: Level) -> bool:
+    """Whether a graph reaches a node or a leaf that was made outside of a level."""
     seen: set[Node] = set()
     waiting = [node for node in roots if node is not None]
     while waiting:
@@ -175,7 +181,10 @@ def leads_out(roots: Sequence[Node | None], first: int) -> bool:
         if node in seen:
             continue
         seen.add(node)
-        if node.seq < first or node.seq == FIRST:
+        if isinstance(node, AccumulateGrad):
+            if getattr(node.variable._counter, "born", 0) < level.serial:
+                return True
+        elif node.seq < level.first:
             return True
         waiting += [following for following, _ in node.edges if following is not None]
     return False

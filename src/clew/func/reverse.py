@@ -215,18 +215,18 @@ def vjp_of(
             output, aux = output
             aux = _outside(level, aux)
         outputs, spec = tree_flatten(output)
-        _check_outputs(outputs, output)
+        _check_outputs(outputs)
         wanted = inputs if argnums is None else slice_argnums(inputs, argnums)
         value = _outside(level, output)
     product = _Product(level, outputs, spec, *tree_flatten(wanted))
     return (value, product, aux) if has_aux else (value, product)
 
 
-def _check_outputs(outputs: list[Any], output: Any) -> None:
+def _check_outputs(outputs: list[Any]) -> None:
     if not outputs:
         raise RuntimeError(
             "vjp(f, *primals): Expected f to be a function that has non-empty output (got output "
-            f"= {output})"
+            f"= {outputs})"
         )
     for x in outputs:
         if not isinstance(x, Tensor):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from clew.autograd.transforms import stack
+from clew.autograd.transforms import note_new, stack
 from clew.tensor import Tensor
 
 
@@ -15,7 +15,9 @@ def of_values(function: Callable[..., Any], *tensors: Tensor) -> Any:
     """``function(*arrays)`` as a tensor; inside `vmap` for each example, with its own values."""
     level = next((x for x in reversed(stack.levels) if hasattr(x, "of_values")), None)
     if level is not None:
-        return level.of_values(function, tensors)
+        found = level.of_values(function, tensors)
+        note_new(found)
+        return found
     return Tensor._from_array(np.asarray(function(*[x._array for x in tensors])))
 
 

@@ -59,6 +59,10 @@ class Batch:
         shape: tuple[int, ...] = array.shape
         self.shape = shape if bdim is None else shape[:bdim] + shape[bdim + 1 :]
 
+    def holding(self, value: Any) -> Batch:
+        """The same examples, of another tensor."""
+        return Batch(value, self.bdim, self.level)
+
     @property
     def ndim(self) -> int:
         """The number of dimensions of one example."""

@@ -111,9 +111,10 @@ def _taken(level: Any, args: Any) -> tuple[Any, Any]:
 
 def _checked(found: Any) -> tuple[Any, Any]:
     if not (isinstance(found, tuple) and len(found) == 2):
+        got = f"{len(found)} returns" if isinstance(found, tuple) else f"a {type(found)}"
         raise RuntimeError(
             "Expected the vmap staticmethod to have two returns, an output and out_dims with "
-            f"pytree structure compatible with the output. Got a {type(found)} instead"
+            f"pytree structure compatible with the output. Got {got} instead"
         )
     return found
 
