@@ -68,11 +68,6 @@ class GradLevel(Level):
         with self.lowered():
             return dispatch.apply_inplace(op, target, inputs, attrs, name)
 
-    def like(self, tensor: Any, make: Any, shape: Any) -> Any:
-        made = super().like(tensor, make, shape)
-        self.own((made,))
-        return made
-
     def call_function(self, function: Any, args: Any, kwargs: Any) -> Any:
         require_setup_context(function)
         return super().call_function(function, args, kwargs)
