@@ -349,7 +349,7 @@ class Painter {
     c.stroke();
     const end = points[points.length - 1];
     if (this.camera.scale > 0.25) this._arrow(c, end, c.strokeStyle);
-    if (this.camera.scale > 0.62 && !leaf) this._edgeLabel(c, edge, label, lit);
+    if (this.camera.scale > 0.62 && !leaf && !dull) this._edgeLabel(c, edge, label, lit);
     if (dull) c.globalAlpha = 1;
   }
 

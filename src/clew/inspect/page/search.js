@@ -64,7 +64,7 @@ class Search {
   _row(id, place) {
     const {sites, texts} = this.tree.data, isGroup = this.tree.isGroup(id);
     const thing = isGroup ? this.tree.group(id) : this.tree.node(id), site = sites[thing.site];
-    const where = isGroup ? [thing.type, clew.count(thing.count, "node")] : [texts[thing.module], site && clew.place(site)];
+    const where = isGroup ? [thing.path || thing.type, clew.count(thing.count, "node")] : [texts[thing.module], site && clew.place(site)];
     const colour = isGroup ? "--line-strong" : `--kind-${kindOf(thing)}`;
     return clew.el("button", {
       role: "option", "aria-selected": String(place === this.at), onclick: () => this._choose(place),
