@@ -20,6 +20,7 @@ from clew.autograd.saved import PackedTensor, SavedTensor, SavedTuple
 from clew.inspect.memory.engine import BEFORE, MADE, OFTEN, Engine
 from clew.inspect.memory.log import (
     BUFFER,
+    GRADIENT,
     INPUT,
     PARAMETER,
     TEMPORARY,
@@ -39,6 +40,8 @@ _array_of = Tensor.__dict__["_array"].__get__
 _MODULE = "clew.module"
 """Under this name a node's metadata hold the path of the module that made it."""
 
+_GRADIENT = 1 << GRADIENT
+
 _LIVES_ANYWAY = 1 << PARAMETER
 """The roles with which it does not matter whether a graph keeps a storage as well."""
 
@@ -50,6 +53,8 @@ class ClewEngine(Engine, Observer):
 
     def __init__(self, log: Log) -> None:
         super().__init__(log, (_OWN_FILES,))
+        self.before_module = self.modules.enter  # type: ignore[method-assign]
+        self.after_module = self.modules.leave  # type: ignore[method-assign]
         self.nodes_recorded = 0
         self._first_node = 0
         self._noted = 0
@@ -127,8 +132,9 @@ class ClewEngine(Engine, Observer):
 
     def on_tensor(self, tensor: Any) -> None:
         array = _array_of(tensor)
-        storage = self.log.find(array if array.base is None else root(array))
-        if storage is None:
+        owner = array if array.base is None else root(array)
+        storage = self.log.storages.get(id(owner))
+        if storage is None or storage() is not owner:
             storage = self._storage(array, self._role_of_made(), self._step or MADE)
         if tensor._requires_grad or tensor.__class__ is not Tensor:
             self._see_leaf(tensor, storage)
@@ -162,7 +168,14 @@ class ClewEngine(Engine, Observer):
 
     def on_node(self, node: Any) -> None:
         if node.__class__ is AccumulateGrad:
-            self.on_grad(node.variable)
+            grad = node.variable._grad
+            if grad is not None:
+                array = grad._array
+                storage = self.log.storages.get(id(array))
+                # Most gradients are known by now, and own their memory.
+                known = storage is not None and storage() is array
+                if not known or not storage.roles & _GRADIENT:
+                    self._see_grad(node.variable, grad)
         elif node.hooks is not None:
             for retain in node.hooks.retain.values():
                 tensor = retain.tensor()
@@ -172,12 +185,6 @@ class ClewEngine(Engine, Observer):
     def on_grad(self, leaf: Any) -> None:
         if leaf._grad is not None:
             self._see_grad(leaf, leaf._grad)
-
-    def before_module(self, module: Any) -> None:
-        self.modules.enter(module)
-
-    def after_module(self, module: Any) -> None:
-        self.modules.leave()
 
     def before_optimizer_step(self, optimizer: Any) -> None:
         self._step = f"{type(optimizer).__name__}.step"
@@ -234,13 +241,21 @@ class ClewEngine(Engine, Observer):
             for name, saved in node.kept():
                 self._see_saved(node, name, saved)
             return
-        # As node.kept(), which takes longer than the rest.
-        for value, save in zip(node.saved, node.plan.saves):
-            kind = value.__class__
-            if kind is SavedTensor or kind is PackedTensor:
-                self._see_saved(node, save.name, value)
-            elif kind is SavedTuple:
-                for part in value.items:
+        # As node.kept(), which takes longer than the rest; and the common case without a call.
+        log = self.log
+        for saved, save in zip(node.saved, node.plan.saves):
+            if saved.__class__ is SavedTensor and saved.packed is None:
+                array = saved.tensor._array
+                owner = array if array.base is None else root(array)
+                storage = log.storages.get(id(owner))
+                if storage is None or storage() is not owner:
+                    storage = self._storage(owner, TEMPORARY, BEFORE)
+                if not storage.roles & _LIVES_ANYWAY:
+                    log.keep(storage, (node.site, node.name(), save.name), saved)
+            elif isinstance(saved, (SavedTensor, PackedTensor)):
+                self._see_saved(node, save.name, saved)
+            elif saved.__class__ is SavedTuple:
+                for part in saved.items:
                     if part is not None:
                         self._see_saved(node, save.name, part)
 

@@ -260,8 +260,7 @@ class Log:
         kept.storage = storage
         kept.by = by
         kept.is_booked = False
-        self._kept[id(kept)] = kept
-        self.note(kept)
+        self.note(kept)  # which holds it until it is booked
         return kept
 
     def resize(self, storage: Storage, nbytes: int) -> None:
@@ -281,31 +280,33 @@ class Log:
         count = len(self.queue)
         noted = self.queue[:count]
         del self.queue[:count]
+        rows, storages = self._rows, self.storages
         for note in noted:
             kind = note.__class__
             if kind is Storage:
                 if note.place == NOWHERE:
                     self._birth(note)
-                else:
-                    self._write(note, NOWHERE)
-                    key = note.key
-                    if self.storages.get(key) is note:
-                        del self.storages[key]
+                    continue
+                key = note.key
+                rows += _pack(self._time, key, note.place, NOWHERE, note.nbytes)
+                note.place = NOWHERE
+                if storages.get(key) is note:
+                    del storages[key]
             elif kind is Kept:
                 self._count(note)
-            elif kind is Event:
-                note.rows.append((self.length, note.who))
-            elif kind is Resize:
-                self._write(note.storage, NOWHERE)
-                note.storage.nbytes = note.nbytes
-                self._book(note.storage)
-            else:
+            elif kind is tuple:
                 storage, role, made = note
                 storage.booked = storage.booked | _BITS[role] if role < SAVED else 0
                 if made is not None:
                     storage.origin = self._origin(made)
                 self._book(storage)
-        if len(self._rows) > self._limit:
+            elif kind is Event:
+                note.rows.append((self.length, note.who))
+            else:
+                self._write(note.storage, NOWHERE)
+                note.storage.nbytes = note.nbytes
+                self._book(note.storage)
+        if len(rows) > self._limit:
             self._full()
 
     def _birth(self, storage: Storage) -> None:
@@ -339,17 +340,18 @@ class Log:
         if kept.is_booked:
             del self._kept[id(kept)]
             storage.keepers -= 1
-            if not storage.keepers:
-                storage.keeper = None
-                self._book(storage)
-            return
-        kept.is_booked = True
-        if storage.keeper is not None:
-            storage.keepers += 1
+            if storage.keepers:
+                return
+            storage.keeper = None
         else:
+            kept.is_booked = True
+            self._kept[id(kept)] = kept
+            if storage.keeper is not None:
+                storage.keepers += 1
+                return
             storage.keepers = 1
             storage.keeper = self._keeper(kept.by)
-            self._book(storage)
+        self._book(storage)
 
     def _book(self, storage: Storage) -> None:
         """Find the place that the storage belongs to by now; see Note [Kinds of memory]."""

@@ -37,7 +37,9 @@ class Modules:
         self._own = own
         self._named = named
         self.running = Running()
-        self._known: dict[int, tuple[weakref.ref[Any], str]] = {}
+        # The paths of modules that are alive, by their ids; what tells of their death.
+        self._paths: dict[int, str] = {}
+        self._alive: dict[int, weakref.ref[Any]] = {}
 
     @property
     def path(self) -> str:
@@ -47,16 +49,17 @@ class Modules:
 
     def enter(self, module: Any) -> None:
         """A module is called."""
-        known = self._known.get(id(module))
-        if known is None or known[0]() is not module:
+        path = self._paths.get(id(module))
+        if path is None:
             self._name(module)
-            known = self._known[id(module)]
-        self.running.paths.append(known[1])
+            path = self._paths[id(module)]
+        self.running.paths.append(path)
 
-    def leave(self) -> None:
-        """The innermost call has ended."""
-        if self.running.paths:
-            self.running.paths.pop()
+    def leave(self, module: Any) -> None:
+        """The innermost call, which is of that module, has ended."""
+        paths = self.running.paths
+        if paths:
+            paths.pop()
 
     def _name(self, module: Any) -> None:
         """Name a module that is met for the first time, and those below it."""
@@ -69,9 +72,15 @@ class Modules:
             self._note(part, f"{name}.{below}" if below else name)
 
     def _note(self, module: Any, path: str) -> None:
-        self._known[id(module)] = (weakref.ref(module), path)
+        key = id(module)
+        self._paths[key] = path
+        self._alive[key] = weakref.ref(module, lambda _: self._forget(key))
         self._types[path] = type(module).__name__
         self._named(module, path)
+
+    def _forget(self, key: int) -> None:
+        self._paths.pop(key, None)
+        self._alive.pop(key, None)
 
     def _free(self, name: str) -> str:
         """The name, with a number where another module has it already."""

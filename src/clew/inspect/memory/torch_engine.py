@@ -179,7 +179,7 @@ class TorchEngine(Engine):
         self._mark()
 
     def _leave_module(self, module: Any, args: Any, output: Any) -> None:
-        self.modules.leave()
+        self.modules.leave(module)
         self._mark()
 
     def _mark(self) -> None:
