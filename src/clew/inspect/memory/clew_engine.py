@@ -174,7 +174,7 @@ class ClewEngine(Engine, Observer):
                 storage = self.log.storages.get(id(array))
                 # Most gradients are known by now, and own their memory.
                 known = storage is not None and storage() is array
-                if not known or not storage.roles & _GRADIENT:
+                if not known or not storage.roles & _GRADIENT:  # type: ignore[union-attr]
                     self._see_grad(node.variable, grad)
         elif node.hooks is not None:
             for retain in node.hooks.retain.values():

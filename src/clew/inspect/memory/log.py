@@ -284,11 +284,12 @@ class Log:
         for note in noted:
             kind = note.__class__
             if kind is Storage:
-                if note.place == NOWHERE:
+                place = note.place
+                if place == NOWHERE:
                     self._birth(note)
                     continue
                 key = note.key
-                rows += _pack(self._time, key, note.place, NOWHERE, note.nbytes)
+                rows += _pack(self._time, key, place, NOWHERE, note.nbytes)
                 note.place = NOWHERE
                 if storages.get(key) is note:
                     del storages[key]
@@ -303,24 +304,37 @@ class Log:
             elif kind is Event:
                 note.rows.append((self.length, note.who))
             else:
-                self._write(note.storage, NOWHERE)
-                note.storage.nbytes = note.nbytes
-                self._book(note.storage)
+                storage = note.storage
+                rows += _pack(self._time, storage.key, storage.place, NOWHERE, storage.nbytes)
+                storage.place, storage.nbytes = NOWHERE, note.nbytes
+                self._book(storage)
         if len(rows) > self._limit:
             self._full()
 
     def _birth(self, storage: Storage) -> None:
         self._time = storage.seconds
-        storage.origin = self._origin(storage.made)
+        made = storage.made
+        site = made[0]
+        # As `_origin` and `_book`, without calling them: half of all that is noted are births.
+        key = made[1:] if site is None else (id(site[0]), site[1], made[1], made[2])
+        origin = self._origins.get(key)
+        if origin is None:
+            origin = self._origin(made)
+        storage.origin = origin
         storage.booked = storage.roles
         storage.keeper = None
-        self._book(storage)
+        place = origin.places.get((_KIND[storage.roles], None))
+        if place is None:
+            self._book(storage)
+            return
+        self._rows += _pack(self._time, storage.key, NOWHERE, place, storage.nbytes)
+        storage.place = place
 
     def _origin(self, made: Made) -> Origin:
         """The one origin of that description."""
         site, module, what = made
         # The hash of a code object is slow, and each is kept alive by its site.
-        key = (what, module) if site is None else (id(site[0]), site[1], what, module)
+        key = (module, what) if site is None else (id(site[0]), site[1], module, what)
         found = self._origins.get(key)
         if found is None:
             found = self._origins[key] = Origin(*made)
@@ -367,11 +381,9 @@ class Log:
             place = places[kind, keeper] = len(self.places)
             self.places.append(Place(storage.origin, kind, keeper))
         if place != storage.place:
-            self._write(storage, place)
-
-    def _write(self, storage: Storage, place: int) -> None:
-        self._rows += _pack(self._time, storage.key, storage.place, place, storage.nbytes)
-        storage.place = place
+            rows = self._rows
+            rows += _pack(self._time, storage.key, storage.place, place, storage.nbytes)
+            storage.place = place
 
     # -- reading
 
