@@ -47,6 +47,7 @@ def examine(path, engine, *options):
     ):
         warnings.simplefilter("ignore")  # which are errors here otherwise
         status = main(["--json", "--engine", engine, *options, str(path)])
+    assert "a failure of the doctor itself" not in log.getvalue(), log.getvalue()
     return Report(status, output.getvalue(), log.getvalue())
 
 

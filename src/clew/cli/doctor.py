@@ -78,6 +78,8 @@ def _examine(program: Program, options: argparse.Namespace) -> int:
 
 def _tell(doctor: Any, program: Program, status: int, options: argparse.Namespace) -> None:
     """Print, and write, what was found."""
+    for trouble in doctor.troubles:
+        print(f"clew doctor: a failure of the doctor itself\n{trouble}", file=sys.stderr)
     if options.sarif:
         from clew.inspect.doctor.sarif import as_sarif
 

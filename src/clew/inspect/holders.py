@@ -255,7 +255,7 @@ def _is_namespace(table: dict[Any, Any]) -> bool:
 def _variables() -> dict[int, tuple[str, Any, Any]]:
     """By identity of their values: the variables of the program, where they stand, the values."""
     found: dict[int, tuple[str, Any, Any]] = {}
-    scopes: dict[int, dict[str, Any]] = {}
+    scopes: dict[int, tuple[dict[str, Any], Any]] = {}
     tops: list[FrameType | None] = list(sys._current_frames().values())
     while tops:
         # No frame is left in a variable: the first is this one, and would keep itself alive.
@@ -263,15 +263,18 @@ def _variables() -> dict[int, tuple[str, Any, Any]]:
         while frame is not None:
             code = frame.f_code
             if not code.co_filename.startswith((OWN, "<frozen")):
-                scopes.setdefault(id(frame.f_globals), frame.f_globals)
-                if frame.f_locals is not frame.f_globals:
+                file = frame.f_globals.get("__file__")
+                scopes.setdefault(id(frame.f_globals), (frame.f_globals, file))
+                if frame.f_locals is frame.f_globals:
+                    scopes[id(frame.f_globals)] = (frame.f_globals, code.co_filename)
+                else:
                     _add_scope(found, frame.f_locals, code)
             frame = frame.f_back
     main = sys.modules.get("__main__")
     if main is not None:
-        scopes.setdefault(id(main.__dict__), main.__dict__)
-    for scope in scopes.values():
-        _add_scope(found, scope, scope.get("__file__"))
+        scopes.setdefault(id(main.__dict__), (main.__dict__, main.__dict__.get("__file__")))
+    for scope, where in scopes.values():
+        _add_scope(found, scope, where)
     return found
 
 

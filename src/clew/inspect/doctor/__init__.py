@@ -31,10 +31,10 @@ class Doctor:
             it, real PyTorch.
         options: the thresholds of the rules.
         show: print the findings on leaving.
-        catch: an exception that leaves the block is explained, and goes on (always).
 
     Attributes:
         findings: what was found, worst first; complete once the block is left.
+        troubles: tracebacks of the doctor's own failures, which do not disturb the program.
     """
 
     def __init__(
@@ -46,6 +46,7 @@ class Doctor:
         self.options = options or Options()
         self.show = show
         self._found: list[Finding] = []
+        self.troubles: list[str] = []
         self._patients: list[_Patient] = []
         self._forget_import: Any = None
 
@@ -75,7 +76,7 @@ class Doctor:
 
     def _add(self, watch: Any, frame: FrameType | None) -> None:
         stream, watcher = watch(frame, checksums=self.options.checksums)
-        self._patients.append(_Patient(stream, watcher, self.options, self._found))
+        self._patients.append(_Patient(stream, watcher, self.options, self._found, self.troubles))
 
     def mark(self) -> None:
         """An iteration ends here: for programs that have no optimizer and no repeated backward."""
@@ -110,11 +111,13 @@ class _Patient:
     """One engine that is watched: its stream, its watcher, its rules."""
 
     def __init__(
-        self, stream: Stream, watcher: Any, options: Options, findings: list[Finding]
-    ) -> None:
+        self, stream: Stream, watcher: Any, options: Options, findings: list[Finding],
+        troubles: list[str],
+    ) -> None:  # fmt: skip
         self.stream = stream
         self.watcher = watcher
         self.findings = findings
+        self.troubles = troubles
         self.rules: list[Rule] = [rule(stream, options, findings) for rule in RULES]
         stream.listeners += self.rules
         watcher.start()
@@ -127,7 +130,11 @@ class _Patient:
         if error is not None:
             self._explain(error)
         for rule in self.rules:
-            rule.finish()
+            try:
+                rule.finish()
+            except Exception as failure:
+                self.stream.trouble(failure)
+        self.troubles += self.stream.troubles
         self.stream.close()
 
     def _explain(self, error: BaseException) -> None:

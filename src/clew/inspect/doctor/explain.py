@@ -80,6 +80,11 @@ class _Context:
         return " ".join(f"{label}: {text}." for label, text in self.facts.items()
                         if label != "cure")  # fmt: skip
 
+    def cure(self) -> str:
+        """What clew's own error advises, as a sentence."""
+        text = self.facts.get("cure", "")
+        return f"{text[:1].upper()}{text[1:]}." if text else ""
+
     def finding(self, rule: str, message: str, cure: str, *lines: Any, **figures: Any) -> Finding:
         """A finding at the failing line."""
         known = [("raised", self.place), *lines]
@@ -139,7 +144,7 @@ def _second_backward(context: _Context) -> Finding:
         "R06",
         "Backward enters a graph for a second time, and what the graph had saved was freed by the "
         f"first pass. {known}",
-        context.facts.get("cure", "").capitalize()
+        context.cure()
         or "Detach what is carried over from an earlier iteration (h = h.detach()), compute the "
         "shared part again, or add the losses and call backward once; retain_graph=True in the "
         "first call keeps everything.",
@@ -163,7 +168,7 @@ def _modified(context: _Context) -> Finding:
     return context.finding(
         "R12" if by_step else "R10",
         f"A tensor that backward needs was changed in place after it was saved. {known}",
-        (facts.get("cure", "")[:1].upper() + facts.get("cure", "")[1:] + ".").lstrip(".")
+        context.cure()
         or "Use the out-of-place operation, write to a clone(), or compute this loss after the "
         "optimizer's step; retain_graph=True cannot help.",
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,7 +61,20 @@ class Finding:
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}: " if self.place else ""
-        return f"{where}{self.severity} {self.rule}: {self.message} {self.cure}"
+        head = f"{where}{self.severity} {self.rule}".rstrip()
+        body = (
+            textwrap.fill(
+                part,
+                98,
+                initial_indent=start,
+                subsequent_indent="  ",
+                break_on_hyphens=False,
+                break_long_words=False,
+            )
+            for start, part in (("  ", self.message), ("  → ", self.cure))
+            if part
+        )
+        return "\n".join([head, *body])
 
 
 def human(count: int) -> str:

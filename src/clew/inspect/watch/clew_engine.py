@@ -38,11 +38,17 @@ class ClewEngine:
 
     def requires_grad(self, tensor: Any) -> bool:
         """Whether it requires grad."""
-        return isinstance(tensor, Tensor) and tensor.requires_grad
+        try:
+            return isinstance(tensor, Tensor) and tensor.requires_grad
+        except RuntimeError:  # a view that was written to under no_grad has no answer
+            return False
 
     def node(self, tensor: Any) -> Any:
-        """The node that made it; None for a leaf."""
-        return tensor.grad_fn
+        """The node that made it; None for a leaf, and where autograd refuses to say."""
+        try:
+            return tensor.grad_fn
+        except RuntimeError:
+            return None
 
     def name_of(self, node: Any) -> str:
         """The node's name."""
@@ -160,7 +166,10 @@ class ClewWatch(Observer):
         flat = _tensors((inputs, attrs))
         scalars = any(isinstance(x, float) for x in inputs)
         results = [o for o in outputs if isinstance(o, Tensor)]
-        stream.op(name, flat, results, path, scalars=scalars)
+        try:
+            stream.op(name, flat, results, path, scalars=scalars)
+        except Exception as error:
+            stream.trouble(error)
         if node is not None and isinstance(op, type):
             info = ENGINE.info(node)
             if info is not None:
@@ -180,7 +189,10 @@ class ClewWatch(Observer):
         if node is not None:
             self._keep(op.label + "_", node, path)
         name = target._counter.writer_name or op.label + "_"
-        stream.write(name, target, path, inputs)
+        try:
+            stream.write(name, target, path, inputs)
+        except Exception as error:
+            stream.trouble(error)
 
     def _keep(self, name: str, node: Any, path: Any) -> None:
         """Note what a node keeps; a `SavedTensor` tells by its death that it is let go of."""

@@ -81,10 +81,16 @@ class Gradients:
                 continue
             tensor = leaf.ref()
             grad = None if tensor is None else self.engine.grad(tensor)
-            if grad is None or self.engine.is_zero(grad):
+            if grad is None or self._was_zeroed(leaf, grad):
                 self._cleared(leaf, path)
             elif leaf.seen is not None and leaf.seen[0] != id(grad):
                 self._replaced(leaf, grad)
+
+    def _was_zeroed(self, leaf: Leaf, grad: Any) -> bool:
+        """Whether zeros were written; a pass can also have added nothing but zeros."""
+        if leaf.is_zero and leaf.seen == (id(grad), self.engine.version(grad)):
+            return False
+        return self.engine.is_zero(grad)
 
     def _cleared(self, leaf: Leaf, path: Path) -> None:
         lost = leaf.pending[leaf.consumed :]
@@ -117,6 +123,7 @@ class Gradients:
             if now == leaf.seen and leaf.pending:
                 continue
             leaf.seen = now
+            leaf.is_zero = self.engine.is_zero(grad)
             leaf.pending.append(call)
             leaf.gradients += 1
             self.gradient_bits[id(grad)] = leaf.bit

@@ -209,14 +209,15 @@ class Leaf:
         is_parameter: it is an `nn.Parameter`.
         pending: the backward passes that added to its gradient since that was cleared.
         consumed: how many of them a step has used.
-        seen: identity and version of the gradient when it was last looked at.
+        seen: identity and version of the gradient when it was last looked at; `is_zero`: it was
+            all zeros then.
         read: the user looked at the gradient.
         used_at: the lines that used it last.
     """
 
     __slots__ = (
-        "bit", "consumed", "gradients", "hooked", "is_parameter", "key", "nbytes", "pending",
-        "read", "ref", "seen", "shape", "steps_with", "used_at",
+        "bit", "consumed", "gradients", "hooked", "is_parameter", "is_zero", "key", "nbytes",
+        "pending", "read", "ref", "seen", "shape", "steps_with", "used_at",
     )  # fmt: skip
 
     def __init__(self, ref: Any, bit: int, is_parameter: bool, key: Any, shape: str) -> None:
@@ -229,6 +230,7 @@ class Leaf:
         self.consumed = 0
         self.gradients = 0
         self.seen: tuple[int, int] | None = None
+        self.is_zero = False
         self.read = self.hooked = False
         self.nbytes = 0
         self.used_at: Path = ()

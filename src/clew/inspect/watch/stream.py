@@ -17,6 +17,7 @@ Note [Iterations]
 from __future__ import annotations
 
 import itertools
+import traceback
 import weakref
 from collections.abc import Iterable, Sequence, Set
 from typing import Any
@@ -55,6 +56,7 @@ class Stream(Origins, Gradients):
         self.stack = stack
         self.checksums = checksums
         self.listeners: list[Listener] = []
+        self.troubles: list[str] = []
         self._heard: dict[str, list[Any]] = {}
         self.open = True
         self.iteration = 0
@@ -86,7 +88,15 @@ class Stream(Origins, Gradients):
                 if getattr(type(listener), event) is not silent
             ]
         for hear in heard:
-            hear(*what)
+            try:
+                hear(*what)
+            except Exception as error:  # a rule must not break the program that it watches
+                self.trouble(error)
+
+    def trouble(self, error: Exception) -> None:
+        """Something is wrong with the watcher: note it, and let the program go on."""
+        if len(self.troubles) < 10:
+            self.troubles.append("".join(traceback.format_exception(error)))
 
     # -- L1: what is kept
 

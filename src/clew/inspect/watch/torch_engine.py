@@ -62,8 +62,11 @@ class TorchEngine:
         return isinstance(tensor, torch.Tensor) and tensor.requires_grad
 
     def node(self, tensor: Any) -> Any:
-        """The node that made it; None for a leaf."""
-        return tensor.grad_fn
+        """The node that made it; None for a leaf, and where autograd refuses to say."""
+        try:
+            return tensor.grad_fn
+        except RuntimeError:  # a view that was written to under no_grad
+            return None
 
     def name_of(self, node: Any) -> str:
         """The node's name."""
@@ -129,7 +132,8 @@ class TorchEngine:
         """Whether all elements are zero."""
         if tensor.layout != torch.strided:
             return False
-        return not bool(tensor.detach().any())
+        flat = tensor.detach().view(-1) if tensor.is_contiguous() else tensor.detach()
+        return not bool(flat[:16].any()) and not bool(flat.any())
 
     def is_parameter(self, tensor: Any) -> bool:
         """Whether it is an `nn.Parameter`."""
@@ -331,7 +335,10 @@ class TorchWatch:
         finally:
             self.name, self.path, self.inputs = outer
         with _Busy(self):
-            self._note(name, args, inputs, versions, result, path)
+            try:
+                self._note(name, args, inputs, versions, result, path)
+            except Exception as error:
+                stream.trouble(error)
         return result
 
     def _property(self, func: Any, args: Any, kwargs: Any) -> Any:
