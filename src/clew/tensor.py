@@ -217,6 +217,8 @@ class Tensor:
     def grad(self) -> Tensor | None:
         """The accumulated gradient, of this tensor's shape and dtype."""
         if self._grad is None and self._edge is not None and not self.retains_grad:
+            for observer in observers:
+                observer.on_dead_grad(self)
             warnings.warn(non_leaf_grad_text(self), UserWarning, stacklevel=2)
         return self._grad
 
@@ -491,9 +493,3 @@ def _check_grad(tensor: Tensor, grad: Any) -> None:
 
 def _both(tensor: Tensor, grad: Tensor) -> tuple[tuple[str, str], tuple[str, str]]:
     return ("tensor", describe(tensor)), ("gradient", describe(grad))
-
-
-def _warn_non_leaf_grad(tensor: Tensor) -> None:
-    for observer in observers:
-        observer.on_dead_grad(tensor)
-    warnings.warn(non_leaf_grad_text(tensor), UserWarning, stacklevel=3)

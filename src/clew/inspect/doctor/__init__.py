@@ -87,9 +87,22 @@ class Doctor:
         """End it; `error` is what ended the program, to be explained."""
         if self._forget_import is not None:
             self._forget_import()
-        for patient in reversed(self._patients):
-            patient.stop(error)
+        for patient in self._patients:
+            patient.end()
+        if error is not None and self._patients and not any(p.told(error) for p in self._patients):
+            self._explain(error)
+        for patient in self._patients:
+            patient.judge()
         self._patients.clear()
+
+    def _explain(self, error: BaseException) -> None:
+        """Add what ended the program, which no rule has said when it happened."""
+        patient = next((p for p in self._patients if p.was_passed_by(error)), self._patients[0])
+        finding = explain(error, patient.stream)
+        if finding.rule == "R18" and any(f.rule == "R11" for f in self._found):
+            return  # the rebinding is the cause
+        if finding.rule:
+            self._found.append(finding)
 
     def __enter__(self) -> Doctor:
         return self.start(sys._getframe(1))
@@ -118,17 +131,40 @@ class _Patient:
         self.watcher = watcher
         self.findings = findings
         self.troubles = troubles
+        self.file = str(sys.modules[type(watcher).__module__].__file__)
+        self.folder = str(sys.modules[stream.engine.name].__file__).removesuffix("__init__.py")
         self.rules: list[Rule] = [rule(stream, options, findings) for rule in RULES]
         stream.listeners += self.rules
         watcher.start()
         AT_WORK.append(self)
 
-    def stop(self, error: BaseException | None) -> None:
+    def end(self) -> None:
+        """Stop watching."""
         AT_WORK.remove(self)
         self.watcher.stop()
         self.stream.finish()
-        if error is not None:
-            self._explain(error)
+
+    def told(self, error: BaseException) -> bool:
+        """Whether a rule has reported an exception when a backward raised it."""
+        last = self.stream.calls[-1] if self.stream.calls else None
+        return (
+            last is not None
+            and last.error is error
+            and any(f.severity == "error" for f in self.findings)
+        )
+
+    def was_passed_by(self, error: BaseException) -> bool:
+        """Whether an exception came through this watcher, or the engine that it watches."""
+        trace = error.__traceback__
+        while trace is not None:
+            file = trace.tb_frame.f_code.co_filename
+            if file == self.file or (file.startswith(self.folder) and "inspect" not in file):
+                return True
+            trace = trace.tb_next
+        return False
+
+    def judge(self) -> None:
+        """Have the rules say what they found."""
         for rule in self.rules:
             try:
                 rule.finish()
@@ -136,22 +172,6 @@ class _Patient:
                 self.stream.trouble(failure)
         self.troubles += self.stream.troubles
         self.stream.close()
-
-    def _explain(self, error: BaseException) -> None:
-        """Add what ended the program, unless a rule has said it when it happened."""
-        last = self.stream.calls[-1] if self.stream.calls else None
-        if (
-            last is not None
-            and last.error is error
-            and any(f.severity == "error" for f in self.findings)
-        ):
-            return
-        finding = explain(error, self.stream)
-        if finding.rule == "R18" and any(f.rule == "R11" for f in self.findings):
-            return  # the rebinding is the cause
-        if finding.rule and not any(f.rule == finding.rule and f.line == finding.line
-                                    for f in self.findings):  # fmt: skip
-            self.findings.append(finding)
 
 
 def doctor(engine: str | None = None, *, show: bool = True, **options: Any) -> Doctor:

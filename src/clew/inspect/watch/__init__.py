@@ -24,8 +24,9 @@ from clew.inspect.watch.records import (
     Step,
     Storage,
     Write,
+    reach,
 )
-from clew.inspect.watch.stream import Stream, reach
+from clew.inspect.watch.stream import Stream
 
 __all__ = [
     "Call", "Component", "Cut", "Leaf", "Listener", "NodeInfo", "Path", "Provenance", "Saved",

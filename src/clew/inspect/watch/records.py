@@ -10,7 +10,7 @@ Note [A record lives as long as what it is about]
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from clew.inspect.watch.paths import Path, common
@@ -360,3 +360,23 @@ class Step:
         self.index = 0
         # For each leaf: the passes since the last clear, and how many an earlier step had used.
         self.pending = {leaf: (tuple(leaf.pending), leaf.consumed) for leaf in leaves}
+
+
+def note_unrun(component: Component, info: NodeInfo) -> None:
+    """Note of a node that is gone whether no backward ever ran it."""
+    if not info.runs:
+        component.unrun.add(info.seq)
+        if info.nbytes:
+            component.unused.append((info.seq, info.path, info.nbytes))
+
+
+def reach(roots: Iterable[NodeInfo]) -> list[NodeInfo]:
+    """All infos that `roots` lead to, themselves included."""
+    seen = dict.fromkeys(roots)
+    stack = list(seen)
+    while stack:
+        for info in stack.pop().inputs:
+            if info not in seen:
+                seen[info] = None
+                stack.append(info)
+    return list(seen)

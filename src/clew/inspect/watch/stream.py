@@ -35,6 +35,8 @@ from clew.inspect.watch.records import (
     Step,
     Storage,
     Write,
+    note_unrun,
+    reach,
 )
 
 KEY = "clew.watch"
@@ -104,6 +106,9 @@ class Stream(Origins, Gradients):
         self, name: str, tensor: Any, version: int, path: Path, *, is_output: bool = False
     ) -> Saved:
         """Something is kept for backward by a node that is about to be known."""
+        base = tensor._base if tensor._base is not None else tensor
+        if self.engine.requires_grad(base) and self.engine.node(base) is None:
+            self.leaf(base)  # its memory is there anyway
         key = self.engine.storage(tensor)
         storage = self.storages.get(key)
         if storage is None:
@@ -286,7 +291,7 @@ class Stream(Origins, Gradients):
             self.alive.pop(info.iteration, None)
         component = info.component.root()
         component.alive -= 1
-        _note_unrun(component, info)
+        note_unrun(component, info)
         if component.alive == 0:
             self.components.pop(component, None)
             self.tell("on_component_end", component)
@@ -477,7 +482,7 @@ class Stream(Origins, Gradients):
         self._count_unasked()
         for component in list(self.components):
             for info in [i for i in self.infos if i.component.root() is component]:
-                _note_unrun(component, info)
+                note_unrun(component, info)
             self.tell("on_component_end", component)
 
     def _count_unasked(self) -> None:
@@ -489,22 +494,3 @@ class Stream(Origins, Gradients):
     def close(self) -> None:
         """Nothing is told of any more."""
         self.open = False
-
-
-def _note_unrun(component: Component, info: NodeInfo) -> None:
-    if not info.runs:
-        component.unrun.add(info.seq)
-        if info.nbytes:
-            component.unused.append((info.seq, info.path, info.nbytes))
-
-
-def reach(roots: Iterable[NodeInfo]) -> list[NodeInfo]:
-    """All infos that `roots` lead to, themselves included."""
-    seen = dict.fromkeys(roots)
-    stack = list(seen)
-    while stack:
-        for info in stack.pop().inputs:
-            if info not in seen:
-                seen[info] = None
-                stack.append(info)
-    return list(seen)

@@ -296,7 +296,7 @@ class TorchWatch:
 
     def _leading_to(self, call: Any, inputs: Sequence[Any]) -> set[Any]:
         """The infos through which a pass reaches the inputs that it was asked for."""
-        from clew.inspect.watch.stream import reach
+        from clew.inspect.watch.records import reach
 
         ends, masks = set(), 0
         for x in inputs:
