@@ -395,7 +395,7 @@ def _operand(op: Op, x: Any, index: int) -> Any:
         OperandError: it cannot be one.
     """
     name = op.inputs[min(index, len(op.inputs) - 1)]
-    if isinstance(x, np.ndarray) or (x is None and op.input_defaults[name] is None):
+    if x is None and op.input_defaults[name] is None:
         return x
     if isinstance(x, (Number, np.generic)) and not op.tensors_only:
         x = x.item() if isinstance(x, np.generic) else x
@@ -403,7 +403,7 @@ def _operand(op: Op, x: Any, index: int) -> Any:
     name = "input" if name == "self" else name
     raise OperandError(
         f"{op.label}(): argument '{name}' (position {index + 1}) must be Tensor, not "
-        f"{type(x).__name__}"
+        f"{'numpy.ndarray' if isinstance(x, np.ndarray) else type(x).__name__}"
     )
 
 

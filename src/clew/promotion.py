@@ -104,14 +104,6 @@ def quotient(operands: list[Any]) -> list[Any]:
     return operands if isinstance(operands[1], Unrounded) else floating(operands)
 
 
-def interpolation(operands: list[Any]) -> list[Any]:
-    """Two ends and a weight: `to_common`, but halves meet a number as weight unrounded."""
-    *ends, weight = operands
-    if is_half(ends[0].dtype) and isinstance(weight, (float, int)):
-        return [*to_common(ends), Unrounded(weight)]
-    return to_common(operands)
-
-
 def _is_number(x: Any, halves: np.ndarray) -> bool:
     if isinstance(x, np.ndarray):
         return x.ndim == 0 < halves.ndim and x.dtype.kind in "biufV"
@@ -123,6 +115,5 @@ RULES: dict[str, Callable[[list[Any]], list[Any]]] = {
     "floating": floating,
     "product": product,
     "quotient": quotient,
-    "interpolation": interpolation,
 }
 """What an op's ``promote`` may name."""

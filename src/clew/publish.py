@@ -18,6 +18,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 from clew import dtypes
 from clew.autograd.modes import no_grad
 from clew.autograd.transforms import running
@@ -267,6 +269,16 @@ def _reflected_division(self: Any, other: Any) -> Any:
         return NotImplemented
 
 
+def _equal(self: Any, other: Any) -> Any:
+    """``==``, which as in PyTorch takes arrays too, other than the other operators."""
+    if other.__class__ is np.ndarray:
+        other = Tensor._from_array(other)
+    try:
+        return apply(REGISTRY["eq"], (self, other))
+    except OperandError:
+        return NotImplemented
+
+
 def _inplace_operator(op: Op) -> Callable[[Any, Any], Any]:
     attrs = op.default_attrs
 
@@ -345,6 +357,7 @@ def install() -> dict[str, Callable[..., Any]]:
         if hasattr(Tensor, name):
             FUNCTIONS.setdefault(name, getattr(Tensor, name))
     _install_operators()
+    setattr(Tensor, "__eq__", _equal)  # noqa: B010
     # Installing __eq__ has taken it away.
     setattr(Tensor, "__hash__", object.__hash__)  # noqa: B010
     return FUNCTIONS

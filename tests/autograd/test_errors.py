@@ -7,6 +7,7 @@ import pytest
 
 import clew
 from clew import errors
+from clew.multiprocessing.reductions import reduce_tensor
 from teaching import check_as_torch, check_facts, check_teaches, warning_of
 
 
@@ -322,7 +323,9 @@ def test_warning_teaches(program, anchor, monkeypatch):
 def test_pickle_of_a_tensor_with_a_history():
     y = leaf(clew, 1, 2) * 2
     with pytest.raises(errors.NonLeafCopyError, match="Cowardly refusing to serialize"):
-        pickle.dumps(y)
+        reduce_tensor(y)  # as multiprocessing does
+    copied = pickle.loads(pickle.dumps(y))
+    assert copied.requires_grad and copied.is_leaf
     clew.save(y, io.BytesIO())  # keeps the values only, as torch.save does
 
 

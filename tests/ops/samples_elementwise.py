@@ -78,6 +78,7 @@ def of_integers(v: Values) -> Samples:
 # -- choice
 
 variants("clamp", {"min": -0.5, "max": 1.0}, {"min": 0.0}, {"max": 0.5})
+variants("lerp_number", {"weight": 0.3}, {"weight": 0.8})
 variants("clamp_min", {"min": -0.5}, {"min": 0})
 variants("clamp_max", {"max": 0.5}, {"max": 0})
 

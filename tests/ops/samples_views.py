@@ -77,9 +77,16 @@ def whole(v: Values) -> Samples:
 @samples("squeeze_dim")
 def squeeze_dim(v: Values) -> Samples:
     yield call("usual", v.real(1, 3, 1), dim=0)
-    yield call("several", v.real(1, 3, 1), dim=(0, 1, -1))
     yield call("0-d", v.real(), dim=0)
     yield call("empty", v.real(0, 1), dim=1)
+
+
+@samples("squeeze_dims")
+def squeeze_dims(v: Values) -> Samples:
+    yield call("usual", v.real(1, 3, 1), dim=(0, 1, -1))
+    yield call("none", v.real(1, 3, 1), dim=())
+    yield call("0-d", v.real(), dim=(0,))
+    yield call("empty", v.real(0, 1), dim=(1,))
 
 
 @samples("unsafe_squeeze")

@@ -69,6 +69,9 @@ CALLS: dict[str, Callable[..., Any]] = {
     "roll": torch.roll,
     "squeeze_all": torch.squeeze,
     "squeeze_dim": torch.squeeze,
+    "squeeze_dims": torch.squeeze,
+    "squeeze_dims_copy": torch.squeeze_copy,
+    "lerp_number": torch.lerp,
     "as_strided": lambda x, size, stride, storage_offset, base: torch.as_strided(
         x, size, stride, storage_offset
     ),

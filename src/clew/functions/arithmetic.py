@@ -248,6 +248,22 @@ def _one_limit(
     return REGISTRY[name], (self,), {side: _number_or_tensor(limit)}
 
 
+@composite(out=True)
+def lerp(self: Tensor, end: Tensor, weight: Any) -> Any:
+    """``self + weight * (end - self)``, for a weight that is a number or a tensor."""
+    if isinstance(weight, Tensor):
+        return apply(REGISTRY["lerp"], (self, end, weight))
+    return apply(REGISTRY["lerp_number"], (self, end), {"weight": weight})
+
+
+@composite(function=False)
+def lerp_(self: Tensor, end: Tensor, weight: Any) -> Tensor:
+    """`lerp`, in place."""
+    if isinstance(weight, Tensor):
+        return apply_inplace(REGISTRY["lerp"], self, (end, weight))
+    return apply_inplace(REGISTRY["lerp_number"], self, (end,), {"weight": weight})
+
+
 @composite()
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """`input` where `condition`, else `other`; the indices of true elements if neither is given."""

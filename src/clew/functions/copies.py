@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from clew import dtypes
@@ -27,7 +28,8 @@ def squeeze_copy(self: Tensor, dim: Any = None) -> Any:
     """A copy without the dimensions of size one: all, or those named."""
     if dim is None:
         return apply(REGISTRY["squeeze_all_copy"], (self,))
-    return apply(REGISTRY["squeeze_dim_copy"], (self,), {"dim": dim})
+    name = "squeeze_dims_copy" if isinstance(dim, Sequence) else "squeeze_dim_copy"
+    return apply(REGISTRY[name], (self,), {"dim": dim})
 
 
 @composite(method=False, out=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,9 @@ import numpy as np
 from clew import dtypes
 from clew.autograd.transforms import like, running
 from clew.device import require_cpu
+from clew.functions.data import array_of, refuse_negative_strides
 from clew.functions.shape import sizes
+from clew.ops.scalars import checked_number
 from clew.publish import composite, write_out
 from clew.storage import Geometry, extent, strided
 from clew.tensor import Tensor
@@ -29,77 +30,6 @@ def make(array: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     if requires_grad and array.dtype.kind not in "fcV":
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     return Tensor._from_array(array, requires_grad)
-
-
-def array_of(data: Any, dtype: dtypes.dtype | None) -> np.ndarray:
-    """A fresh array of nested sequences, numbers, tensors or arrays, typed as PyTorch infers it."""
-    if isinstance(data, Tensor):
-        return np.array(data._array, dtype=dtype.numpy if dtype else None)
-    if isinstance(data, (np.ndarray, np.generic)):
-        dtypes.of_numpy(data.dtype)
-        return np.array(data, dtype=dtype.numpy if dtype else None)
-    if isinstance(data, (bool, int, float, complex)):
-        kind = dtype or dtypes.of_python(type(data))
-        return np.array(data, dtype=kind.numpy)
-    plain = _plain(data)
-    array = _array_of_sequence(plain)
-    if dtype is not None:
-        return array.astype(dtype.numpy)
-    if array.size == 0 and array.dtype == np.float64:
-        return array.astype(dtypes.get_default_dtype().numpy)
-    if array.dtype.kind == "f" and not _holds_numpy(data):
-        return array.astype(dtypes.get_default_dtype().numpy)
-    if array.dtype == np.complex128 and not _holds_numpy(data):
-        return array.astype(dtypes.get_default_dtype().to_complex().numpy)
-    return array
-
-
-def _plain(data: Any) -> Any:
-    """Nested sequences with tensors and other array-likes turned into what NumPy reads fast."""
-    if isinstance(data, Tensor):
-        return data._array if data._array.ndim else data._array.item()
-    if isinstance(data, (list, tuple)):
-        if (data and isinstance(data[0], (list, tuple, Tensor))) or any(
-            isinstance(d, Tensor) for d in data
-        ):
-            return [_plain(d) for d in data]
-        return data
-    if isinstance(data, str):
-        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
-    if hasattr(data, "__array__"):
-        return np.asarray(data)
-    if isinstance(data, Sequence) or hasattr(data, "__getitem__"):
-        return [_plain(d) for d in data]
-    return data
-
-
-def _array_of_sequence(data: Any) -> np.ndarray:
-    try:
-        array = np.array(data)
-    except ValueError:
-        raise ValueError(
-            "expected sequences of equal length at every depth; the nested data is ragged"
-        ) from None
-    except OverflowError:
-        raise RuntimeError("Overflow when unpacking long long") from None
-    if array.dtype.kind not in "biufcV":
-        kind = type(data).__name__ if not isinstance(data, (list, tuple)) else _odd_element(data)
-        raise TypeError(f"new(): invalid data type '{kind}'" if kind == "str" else
-                        f"Could not infer dtype of {kind}")  # fmt: skip
-    return array
-
-
-def _odd_element(data: Any) -> str:
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    return type(data).__name__
-
-
-def _holds_numpy(data: Any) -> bool:
-    """Whether the first leaf of nested data is a NumPy value or a tensor, whose type counts."""
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    return isinstance(data, (np.ndarray, np.generic, Tensor))
 
 
 @composite(method=False)
@@ -128,7 +58,32 @@ def tensor(
     return make(array_of(data, dtype), None, device, requires_grad)
 
 
-@composite(method=False, aliases=("asarray",))
+@composite(method=False)
+def asarray(
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """`obj` as a tensor: without a copy if the type allows it, unless `copy` asks for one.
+
+    Raises:
+        ValueError: `copy` is False, and only a copy can be had.
+    """
+    require_cpu(device)
+    shareable = isinstance(obj, (Tensor, np.ndarray))
+    made: Tensor = as_tensor(obj, dtype) if shareable else _own(obj, dtype)
+    shared = shareable and np.shares_memory(made._array, getattr(obj, "_array", obj))
+    if copy and shared:
+        made = made.clone()
+    elif copy is False and not shared:
+        raise ValueError("can't alias arbitrary object, or one of another type: copy=False")
+    return made if isinstance(obj, Tensor) else made.requires_grad_(requires_grad)
+
+
+def _own(data: Any, dtype: Any) -> Tensor:
+    return make(array_of(data, dtype), None, None, False)
+
+
+@composite(method=False)
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """`data` as a tensor, without a copy where the type allows it."""
     require_cpu(device)
@@ -151,12 +106,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     dtypes.of_numpy(ndarray.dtype)
-    if any(s < 0 for s in ndarray.strides):
-        raise ValueError(
-            "At least one stride in the given numpy array is negative, and tensors with negative "
-            "strides are not currently supported. (You can probably work around this by making a "
-            "copy of your array  with array.copy().) "
-        )
+    refuse_negative_strides(ndarray)
     return Tensor._from_array(ndarray)
 
 
@@ -266,7 +216,8 @@ def _like(name: str, array: Any, fresh: Any, doc: str) -> Any:
                 self._array.shape,
             )
             return made
-        return make(array(self._array, dtype=kind), None, device, requires_grad)
+        order: Any = "K" if memory_format in (None, dtypes.preserve_format) else "C"
+        return make(array(self._array, kind, order), None, device, requires_grad)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -283,9 +234,17 @@ empty_like = _like(
 
 
 @composite(method=False)
-def full_like(self: Tensor, fill_value: Any, *, dtype: Any = None, **options: Any) -> Tensor:
+def full_like(
+    self: Tensor, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+    requires_grad: bool = False, memory_format: Any = None,
+) -> Tensor:  # fmt: skip
     """One value, in the shape and type of a tensor."""
-    return full(self._array.shape, fill_value, dtype=dtype or self.dtype, **options)
+    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    kind = dtype.numpy if dtype else self._array.dtype
+    order: Any = "K" if memory_format in (None, dtypes.preserve_format) else "C"
+    filled = np.empty_like(self._array, kind, order)
+    filled.fill(checked_number(value, kind))
+    return make(filled, None, device, requires_grad)
 
 
 @composite(method=False)

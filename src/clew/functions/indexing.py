@@ -16,7 +16,7 @@ import numpy as np
 
 from clew import dtypes
 from clew.dispatch import apply, apply_inplace
-from clew.functions.create import array_of
+from clew.functions.data import array_of
 from clew.op import REGISTRY
 from clew.ops.index import MASKS
 from clew.publish import composite

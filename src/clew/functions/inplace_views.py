@@ -6,6 +6,7 @@ is another one afterwards, which counts as a write.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from clew.autograd.modes import state
@@ -31,6 +32,7 @@ _NODES = {
     "as_strided": _node("as_strided", 1),
     "squeeze_all": _node("squeeze_all", 3),
     "squeeze_dim": _node("squeeze_dim", 4),
+    "squeeze_dims": _node("squeeze_dims", 5),
     "t": _node("t", 1),
     "transpose": _node("transpose", 1),
     "unsqueeze": _node("unsqueeze", 1),
@@ -89,7 +91,8 @@ def squeeze_(self: Tensor, dim: Any = None) -> Tensor:
     """`squeeze`, in place."""
     if dim is None:
         return _look_anew(self, REGISTRY["squeeze_all"], {}, "squeeze_")
-    return _look_anew(self, REGISTRY["squeeze_dim"], {"dim": dim}, "squeeze_")
+    name = "squeeze_dims" if isinstance(dim, Sequence) else "squeeze_dim"
+    return _look_anew(self, REGISTRY[name], {"dim": dim}, "squeeze_")
 
 
 @composite()

@@ -15,12 +15,18 @@ _RESULTS: dict[str, Any] = {}
 
 
 def named_result(name: str, *fields: str) -> Any:
-    """PyTorch's ``torch.return_types.<name>``: a tuple with field names."""
+    """PyTorch's ``torch.return_types.<name>``: a tuple with field names, printed like there."""
     if name not in _RESULTS:
-        kind = namedtuple(name, fields)  # type: ignore[misc]
-        kind.__module__ = "torch.return_types"
-        _RESULTS[name] = kind
+        base = namedtuple(name, fields)  # type: ignore[misc]
+        _RESULTS[name] = type(
+            name, (base,), {"__module__": "torch.return_types", "__repr__": _shown, "__slots__": ()}
+        )
     return _RESULTS[name]
+
+
+def _shown(result: Any) -> str:
+    parts = ",\n".join(f"{name}={value!r}" for name, value in zip(result._fields, result))
+    return f"torch.return_types.{type(result).__name__}(\n{parts})"
 
 
 def _sum_like(name: str) -> Any:

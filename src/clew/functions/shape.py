@@ -93,8 +93,8 @@ def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 @composite()
 def ravel(self: Tensor) -> Tensor:
-    """One dimension."""
-    return _reshape(self, (-1,)) if self._array.size else _reshape(self, (0,))
+    """One dimension: a view of this tensor, or of a copy of it in order."""
+    return _view(contiguous(self), (self._array.size,))
 
 
 @composite()
@@ -111,7 +111,8 @@ def squeeze(self: Tensor, dim: Any = None) -> Tensor:
     """Remove dimensions of size one: all, or those named."""
     if dim is None:
         return apply(REGISTRY["squeeze_all"], (self,))
-    return apply(REGISTRY["squeeze_dim"], (self,), {"dim": dim})
+    name = "squeeze_dims" if isinstance(dim, Sequence) else "squeeze_dim"
+    return apply(REGISTRY[name], (self,), {"dim": dim})
 
 
 @composite()

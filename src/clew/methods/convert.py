@@ -16,6 +16,7 @@ from clew.errors import NonLeafCopyError, scalar_of_graph_text
 from clew.observers import observers
 from clew.op import REGISTRY
 from clew.publish import composite
+from clew.storage import Geometry, element_strides, extent, flat_storage, geometry, root, strided
 from clew.tensor import Tensor
 
 _TO_DTYPE = REGISTRY["to_dtype"]
@@ -80,7 +81,9 @@ def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.n
 def __array_wrap__(
     self: Tensor, array: np.ndarray, context: Any = None, return_scalar: bool = False
 ) -> Any:
-    return Tensor._from_array(np.asarray(array))
+    array = np.asarray(array)
+    # Bools become bytes, as PyTorch had it before it had bools.
+    return Tensor._from_array(array.astype(np.uint8) if array.dtype == np.bool_ else array)
 
 
 @composite(function=False)
@@ -105,6 +108,8 @@ def _number(convert: Any) -> Any:
         recorded = state.grad_enabled and self.requires_grad
         if convert is float and recorded and self._array.size == 1:
             _warn_scalar_of_graph(self)
+        if self._array.size != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
         return convert(item(self))
 
     return method
@@ -277,8 +282,6 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Any:
 
 def _copied_storage(self: Tensor, memo: dict[int, Any]) -> np.ndarray:
     """A copy of the elements; tensors that share a storage share it in the copy too."""
-    from clew.storage import flat_storage, geometry, root, strided
-
     owner = root(self._array)
     if owner is self._array or not owner.flags.c_contiguous:
         key = id(owner)
@@ -297,22 +300,33 @@ def _copied_storage(self: Tensor, memo: dict[int, Any]) -> np.ndarray:
 
 @composite(function=False)
 def __reduce_ex__(self: Tensor, protocol: int) -> Any:
-    if self._edge is not None and self.requires_grad:
-        raise NonLeafCopyError(
-            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd "
-            "does not support crossing process boundaries.  If you just want to transfer the data, "
-            "call detach() on the tensor before serializing (e.g., putting it on the queue).",
-            self,
-        )
-    array = np.ascontiguousarray(self._array)
-    state = (self.__class__, array, self.dtype, self._requires_grad, self.__dict__ or None)
+    array = self._array
+    strides = None if array.flags.c_contiguous else element_strides(array)
+    state = (
+        self.__class__, _flat(array), self.dtype, self._requires_grad, self.__dict__ or None,
+        array.shape, strides,
+    )  # fmt: skip
     return (_rebuild, state)
 
 
+def _flat(array: np.ndarray) -> np.ndarray:
+    """The elements as they lie in memory, gaps between them included (or in order)."""
+    if array.flags.c_contiguous:
+        return array.reshape(-1)
+    size = extent(Geometry(array.shape, element_strides(array), 0))
+    return strided(flat_storage(array), Geometry((size,), (1,), geometry(array).offset))
+
+
 def _rebuild(
-    cls: Any, array: np.ndarray, dtype: dtypes.dtype, requires_grad: bool, extras: Any
-) -> Any:
-    made = cls._from_array(np.array(array, dtype=dtype.numpy), requires_grad)
+    cls: Any, flat: np.ndarray, dtype: dtypes.dtype, requires_grad: bool, extras: Any,
+    shape: tuple[int, ...], strides: tuple[int, ...] | None,
+) -> Any:  # fmt: skip
+    array = np.array(flat, dtype=dtype.numpy)
+    if strides is None:
+        array = array.reshape(shape)
+    else:
+        array = strided(array, Geometry(shape, strides, 0))
+    made = cls._from_array(array, requires_grad)
     if extras:
         made.__dict__.update(extras)
     return made

@@ -13,7 +13,7 @@ import numpy as np
 from clew import dtypes
 from clew.device import require_cpu
 from clew.dispatch import TENSORS
-from clew.functions.create import array_of
+from clew.functions.data import array_of
 from clew.publish import FUNCTIONS, composite
 from clew.storage import flat_storage
 from clew.tensor import Size, Tensor

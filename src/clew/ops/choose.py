@@ -161,7 +161,7 @@ def _fill_where(x: Any, mask: Any, value: Any) -> None:
     node="MaskedFillBackward1", write=_fill_where)  # fmt: skip
 def masked_fill_tensor(x: Any, mask: Any, value: Any) -> Any:
     """`self` with a 0-d tensor where `mask` is true."""
-    return np.where(mask, _filling(x, mask, value), x)
+    return np.asarray(np.where(mask, _filling(x, mask, value), x), order="C")
 
 
 @masked_fill_tensor.grad("self")
@@ -182,7 +182,7 @@ def _fill_where_number(x: Any, mask: Any, *, value: Any) -> None:
     write=_fill_where_number)  # fmt: skip
 def masked_fill(x: Any, mask: Any, *, value: Any) -> Any:
     """`self` with a number where `mask` is true."""
-    return np.where(mask, _filling(x, mask, value), x)
+    return np.asarray(np.where(mask, _filling(x, mask, value), x), order="C")
 
 
 @masked_fill.grad("self")

@@ -26,6 +26,7 @@ COPIED = {
     "split_with_sizes": "function",
     "squeeze_all": "",
     "squeeze_dim": "",
+    "squeeze_dims": "",
     "t": "function",
     "transpose": "function",
     "unbind": "function",

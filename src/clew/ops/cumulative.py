@@ -11,6 +11,7 @@ import numpy as np
 
 from clew.dtypes import scalar_name
 from clew.op import op
+from clew.ops.layout import contiguous
 from clew.ops.rules import conj, is_complex, numpy_dtype, wrap_dim
 
 _WIDER = {"float16": np.float32, "bfloat16": np.float32, "float32": np.float64,
@@ -32,6 +33,7 @@ def _accumulate(function: Any, x: Any, dim: int, dtype: Any) -> Any:
 
 
 @op("cumsum(self; dim, *, dtype=None)", inplace=True, jvp="linear")
+@contiguous
 def cumsum(x: Any, *, dim: int, dtype: Any) -> Any:
     """The sums of the first one, two, ... slices along `dim`; of integers in int64."""
     return _accumulate(np.cumsum, x, dim, dtype)
@@ -59,6 +61,7 @@ def _(F: Any, grad: Any, *, dim: int) -> Any:
 
 
 @op("cumprod(self; dim, *, dtype=None)", inplace=True)
+@contiguous
 def cumprod(x: Any, *, dim: int, dtype: Any) -> Any:
     """The products of the first one, two, ... slices along `dim`; of integers in int64."""
     return _accumulate(np.cumprod, x, dim, dtype)
@@ -127,6 +130,7 @@ def _(F: Any, grad: Any, self: Any, x: Any, *, dim: int, need: Any) -> Any:
 
 
 def _running_extremum(name: str, ufunc: Any) -> None:
+    @contiguous
     def forward(x: Any, *, dim: int) -> Any:
         if x.dtype.kind == "c":
             raise NotImplementedError(
@@ -193,6 +197,7 @@ _LOWEST = -6e4
 
 
 @op("logcumsumexp(self; dim)", jvp=_logcumsumexp_jvp)
+@contiguous
 def logcumsumexp(x: Any, *, dim: int) -> Any:
     """The logarithm of `cumsum` of the exponentials, without overflow."""
     dim = wrap_dim(dim, x.ndim)

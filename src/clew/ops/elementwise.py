@@ -279,6 +279,9 @@ def _power(x: Any, exponent: Any) -> Any:
             return np.sqrt(x)
         if exponent == -1 and x.dtype.kind == "f":
             return np.reciprocal(x)
+    if _is_integer(x) and _is_integer(exponent) and np.less(exponent, 0).any():
+        inverse = np.where(np.abs(x) == 1, np.power(x, np.abs(exponent)), 0)
+        return np.where(np.less(exponent, 0), inverse, np.power(x, np.maximum(exponent, 0)))
     return np.power(x, exponent)
 
 
@@ -329,7 +332,8 @@ hypot = op(
 )  # fmt: skip
 
 
-@op("lerp(self, end, weight)", promote="interpolation", inplace=True, domain="real")
+@op("lerp(self, end, weight)", promote="arithmetic", inplace=True, publish=(), domain="real",
+    tensors_only=True, node="LerpBackward1")  # fmt: skip
 def lerp(x: Any, end: Any, weight: Any) -> Any:
     """``self + weight * (end - self)``, computed from the nearer end."""
     return _rounded_once(_interpolated, x, end, weight)
@@ -353,8 +357,26 @@ def _(F: Any, grad: Any, weight: Any) -> Any:
 
 
 @lerp.grad("weight")
-def _(F: Any, grad: Any, self: Any, end: Any) -> Any:
+def _(F: Any, grad: Any, self: Any, end: Any, weight: Any) -> Any:
     return grad * conj(F, end - self)
+
+
+@op("lerp_number(self, end; weight)", promote="arithmetic", inplace=True, publish=(),
+    domain="real", tensors_only=True, node="LerpBackward0", label="lerp")  # fmt: skip
+def lerp_number(x: Any, end: Any, *, weight: Any) -> Any:
+    """`lerp` with a number, which halves meet unrounded."""
+    exact = Unrounded(weight) if is_half(x.dtype) else weight
+    return _rounded_once(_interpolated, x, end, exact)
+
+
+@lerp_number.grad("self")
+def _(F: Any, grad: Any, *, weight: Any) -> Any:
+    return grad * conj(F, 1 - weight)
+
+
+@lerp_number.grad("end")
+def _(F: Any, grad: Any, *, weight: Any) -> Any:
+    return grad * conj(F, weight)
 
 
 @op("addcmul(self, tensor1, tensor2; *, value=1)", promote="arithmetic", inplace=True,

@@ -6,7 +6,8 @@ tensor, in which the indexed dimensions say nothing (stride 0), then the index t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,28 @@ import numpy as np
 from clew.storage import contiguous_strides
 
 Ints = tuple[int, ...]
+
+
+def contiguous(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a forward whose results lie in order in PyTorch, whatever the operands do."""
+
+    @functools.wraps(forward)
+    def whole(*arrays: Any, **attrs: Any) -> Any:
+        results = forward(*arrays, **attrs)
+        if isinstance(results, tuple):
+            return tuple([np.asarray(r, order="C") for r in results])
+        return np.asarray(results, order="C")
+
+    return whole
+
+
+def laid_out_like(x: np.ndarray, result: np.ndarray) -> np.ndarray:
+    """`result`, of the shape of `x`, with its dimensions in memory in the order of those of `x`."""
+    if x.flags.c_contiguous or 0 in x.strides:
+        return np.asarray(result, order="C")
+    out = np.empty_like(x, result.dtype)
+    out[...] = result
+    return out
 
 
 def in_order_of(result: np.ndarray, x: np.ndarray, key: tuple[Any, ...]) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 
 from clew.dtypes import scalar_name
 from clew.op import op
+from clew.ops.layout import contiguous
 from clew.ops.rules import conj, wrap_dim
 from clew.ops.view import diagonal
 
@@ -15,6 +16,7 @@ from clew.ops.view import diagonal
 
 
 def _triangle(name: str, keep: Any, drop: str) -> None:
+    @contiguous
     def forward(x: Any, *, diagonal: int) -> Any:
         if x.ndim < 2:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")

@@ -28,6 +28,7 @@ from clew.kernels import batch_norm as batch_kernels
 from clew.kernels import norm as kernels
 from clew.op import op
 from clew.ops.checks import floating_only
+from clew.ops.layout import contiguous
 
 
 def _check_types(x: Any, kernel: str, *parameters: Any) -> None:
@@ -100,6 +101,7 @@ def _plus(x: Any, y: Any) -> Any:
 
 @op("native_layer_norm(input, weight=None, bias=None; normalized_shape, eps) -> "
     "output, result1, result2", publish=(), no_grad_outputs=(1, 2))  # fmt: skip
+@contiguous
 def native_layer_norm(x: Any, weight: Any, bias: Any, *, normalized_shape: Any, eps: float) -> Any:
     """Normalise over the trailing dimensions; also the means and 1 / sqrt(variance + eps)."""
     _check_types(x, "LayerNormKernelImpl", weight, bias)

@@ -10,6 +10,7 @@ import numpy as np
 from clew.dtypes import can_cast, of_numpy, scalar_name
 from clew.kernels.half import narrow, widen
 from clew.op import op
+from clew.ops.layout import contiguous
 from clew.ops.rules import keep_dims, numpy_dtype, wrap_dim, wrap_dims
 from clew.promotion import arithmetic
 
@@ -83,6 +84,7 @@ def _refuse_empty(x: Any, ord: float, axes: tuple[int, ...]) -> None:
 
 
 @op("linalg_vector_norm(self; ord=2, dim=None, keepdim=False, *, dtype=None)", publish=())
+@contiguous
 def linalg_vector_norm(x: Any, *, ord: float, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The norm over `dim` (over all without), of any order."""
     kind = _norm_type(x, dtype)
@@ -146,6 +148,7 @@ def _(F: Any, grad: Any, self: Any, other: Any, result: Any, *, p: float, need: 
 
 
 @op("renorm(self; p, dim, maxnorm)", inplace=True)
+@contiguous
 def renorm(x: Any, *, p: float, dim: int, maxnorm: float) -> Any:
     """The slices along `dim` whose `p`-norm exceeds `maxnorm`, scaled down to it.
 

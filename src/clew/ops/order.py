@@ -12,6 +12,7 @@ import numpy as np
 
 from clew.dtypes import scalar_name
 from clew.op import op
+from clew.ops.layout import contiguous, laid_out_like
 from clew.ops.rules import wrap_dim
 
 # -- sorting
@@ -36,7 +37,7 @@ def _sorted(x: Any, dim: int, descending: bool) -> Any:
     if x.ndim == 0:
         return x.copy(), np.zeros((), np.int64)
     order = stable_order(x, dim, descending)
-    return np.take_along_axis(x, order, dim), order
+    return laid_out_like(x, np.take_along_axis(x, order, dim)), laid_out_like(x, order)
 
 
 def _put_back(F: Any, grad: Any, indices: Any, shape: Any, dim: int, keepdim: bool = True) -> Any:
@@ -91,7 +92,7 @@ def topk(x: Any, *, k: int, dim: int, largest: bool, sorted: bool) -> Any:
         indices = np.take_along_axis(indices, order, dim)
     else:
         indices = stable_order(x, dim, largest)[(*first, slice(k))]
-        indices = np.ascontiguousarray(indices)
+        indices = np.asarray(indices, order="C")
     return np.take_along_axis(x, indices, dim), indices
 
 
@@ -177,6 +178,7 @@ def _median(name: str, skip_nan: bool) -> None:
         mask = F.cast_like(F.logical_or(F.eq(self, result), same_nan), self)
         return grad * (mask / F.sum_all(mask))
 
+    @contiguous
     def along(x: Any, *, dim: int, keepdim: bool) -> Any:
         dim = _check_selection(x, dim, "median")
         _refuse_bool(x, "median")

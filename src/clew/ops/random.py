@@ -105,8 +105,8 @@ def bernoulli(x: Any, *, generator: Any) -> Any:
 
 @op("bernoulli_number(self; p, generator)", publish=(), node="torch::autograd::NotImplemented")
 def bernoulli_number(x: Any, *, p: Any, generator: Any) -> Any:
-    """Ones of probability `p`, else zeros, in the shape and type of `self`."""
-    return rng.bernoulli_(rng.dense_like(x), float(p), generator)
+    """Ones of probability `p`, else zeros, in the shape and type of `self`, in order."""
+    return rng.bernoulli_(np.empty(x.shape, x.dtype), float(p), generator)
 
 
 @bernoulli_number.grad("self")

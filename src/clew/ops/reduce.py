@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def _(F: Any, grad: Any, self_shape: Any) -> Any:
     jvp="linear")  # fmt: skip
 def sum(x: Any, *, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The sum over `dim`, an int or a tuple of them; over all without."""
-    return _sum(x, wrap_dims(dim, x.ndim), keepdim, dtype)
+    return np.asarray(_sum(x, wrap_dims(dim, x.ndim), keepdim, dtype), order="C")
 
 
 @sum.grad("self")
@@ -93,7 +94,7 @@ def _(F: Any, grad: Any, self_shape: Any) -> Any:
     jvp="linear")  # fmt: skip
 def mean(x: Any, *, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The mean over `dim`, an int or a tuple of them; over all without."""
-    return _mean(x, wrap_dims(dim, x.ndim), keepdim, dtype)
+    return np.asarray(_mean(x, wrap_dims(dim, x.ndim), keepdim, dtype), order="C")
 
 
 @mean.grad("self")
@@ -149,7 +150,7 @@ def _extremum_with_index(name: str, argument: Any) -> Any:
         values = np.take_along_axis(x, index, d)
         if not keepdim:
             values, index = np.squeeze(values, d), np.squeeze(index, d)
-        return np.ascontiguousarray(values), np.ascontiguousarray(index, dtype=np.int64)
+        return np.asarray(values, order="C"), np.asarray(index, np.int64, order="C")
 
     def rule(F: Any, grad: Any, self_shape: Any, indices: Any, *, dim: int, keepdim: bool) -> Any:
         return F.put_values(grad, indices, size=self_shape, dim=dim, keepdim=keepdim)
@@ -205,7 +206,7 @@ def _extrema(name: str, function: Any) -> Any:
         for d in dims:
             if x.shape[d] == 0:
                 raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
-        return function(x, axis=dims, keepdims=keepdim)
+        return np.asarray(function(x, axis=dims, keepdims=keepdim), order="C")
 
     def rule(F: Any, grad: Any, self: Any, result: Any, *, dim: Any, keepdim: bool) -> Any:
         shape = tuple(self.shape)
@@ -253,7 +254,9 @@ argmin = _index_of("argmin", np.argmin)
 
 def _logical(name: str, function: Any) -> Any:
     def forward(x: Any, *, dim: Any, keepdim: bool) -> Any:
-        result = np.asarray(function(x, axis=wrap_dims(dim, x.ndim), keepdims=keepdim))
+        # Other than in sums, no dimensions are none.
+        axes = () if isinstance(dim, Sequence) and not dim else wrap_dims(dim, x.ndim)
+        result = np.asarray(function(x, axis=axes, keepdims=keepdim), order="C")
         return result.astype(np.uint8) if x.dtype == np.uint8 else result
 
     return op(f"{name}(self; dim=None, keepdim=False)", forward, doc=f"Whether {name} are true.")
@@ -282,7 +285,8 @@ def _(F: Any, grad: Any, self: Any, result: Any) -> Any:
 @op("prod(self; dim, keepdim=False, *, dtype=None)", node="ProdBackward1", publish=())
 def prod(x: Any, *, dim: int, keepdim: bool, dtype: Any) -> Any:
     """The product along `dim`."""
-    return _prod(x, wrap_dim(dim, x.ndim) if x.ndim else None, keepdim, dtype)
+    product = _prod(x, wrap_dim(dim, x.ndim) if x.ndim else None, keepdim, dtype)
+    return np.asarray(product, order="C")
 
 
 @prod.grad("self")

@@ -9,6 +9,7 @@ import numpy as np
 
 from clew.dtypes import scalar_name
 from clew.op import op
+from clew.ops.layout import contiguous
 from clew.ops.rules import count, keep_dims, numpy_dtype, wrap_dims
 from clew.promotion import floating
 
@@ -66,6 +67,7 @@ def _of_deviation(
 
 
 @op("var(self; dim=None, correction=1, keepdim=False)", publish=())
+@contiguous
 def var(x: Any, *, dim: Any, correction: float, keepdim: bool) -> Any:
     """The squared deviations from the mean, summed and divided by ``n - correction``."""
     return _rounded(_moments(x, dim, correction, keepdim, "var")[0], x)
@@ -77,6 +79,7 @@ def _(F: Any, grad: Any, self: Any, *, dim: Any, correction: float, keepdim: boo
 
 
 @op("std(self; dim=None, correction=1, keepdim=False)", publish=())
+@contiguous
 def std(x: Any, *, dim: Any, correction: float, keepdim: bool) -> Any:
     """The square root of `var`."""
     return _rounded(np.sqrt(_moments(x, dim, correction, keepdim, "std")[0]), x)
@@ -90,6 +93,7 @@ def _(
 
 
 @op("var_mean(self; dim=None, correction=1, keepdim=False) -> result0, result1", publish=())
+@contiguous
 def var_mean(x: Any, *, dim: Any, correction: float, keepdim: bool) -> Any:
     """`var` and the mean."""
     variance, mean = _moments(x, dim, correction, keepdim, "var_mean")
@@ -114,6 +118,7 @@ def _(F: Any, grads: Any, self: Any, *, dim: Any, correction: float, keepdim: bo
 
 
 @op("std_mean(self; dim=None, correction=1, keepdim=False) -> result0, result1", publish=())
+@contiguous
 def std_mean(x: Any, *, dim: Any, correction: float, keepdim: bool) -> Any:
     """`std` and the mean."""
     variance, mean = _moments(x, dim, correction, keepdim, "std_mean")
@@ -137,6 +142,7 @@ def _(
 
 
 @op("logsumexp(self; dim, keepdim=False)")
+@contiguous
 def logsumexp(x: Any, *, dim: Any, keepdim: bool) -> Any:
     """The logarithm of the sum of the exponentials, without overflow."""
     (x,) = floating([x])
@@ -161,6 +167,7 @@ def _(F: Any, grad: Any, self: Any, result: Any, *, dim: Any, keepdim: bool) -> 
 
 
 @op("nansum(self; dim=None, keepdim=False, *, dtype=None)")
+@contiguous
 def nansum(x: Any, *, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The sum over `dim` of what is not nan."""
     if x.dtype.kind == "c":
@@ -182,12 +189,14 @@ def _(F: Any, grad: Any, self: Any, *, dim: Any, keepdim: bool) -> Any:
 
 
 @op("count_nonzero(self; dim=None)")
+@contiguous
 def count_nonzero(x: Any, *, dim: Any) -> Any:
     """How many elements are not zero."""
     return np.asarray(np.count_nonzero(x, axis=wrap_dims(dim, x.ndim)), np.int64)
 
 
 @op("aminmax(self; *, dim=None, keepdim=False) -> min, max", publish=())
+@contiguous
 def aminmax(x: Any, *, dim: Any, keepdim: bool) -> Any:
     """The smallest and the largest element, of all or along `dim`."""
     if x.dtype.kind == "c":

@@ -8,7 +8,7 @@ import numpy as np
 
 from clew.dtypes import described_type
 from clew.op import op
-from clew.ops.rules import wrap_dim
+from clew.ops.rules import wrap_dim, wrap_dims
 from clew.storage import restrided
 
 # -- shapes
@@ -211,14 +211,25 @@ def _(F: Any, grad: Any, self_shape: Any) -> Any:
 
 
 @op("squeeze_dim(self; dim)", view=True, publish=(), node="SqueezeBackward1", jvp="linear")
-def squeeze_dim(x: Any, *, dim: Any) -> Any:
-    """Remove `dim` (one or several) where its size is one."""
-    dims = dim if isinstance(dim, (tuple, list)) else (dim,)
-    wrapped = tuple(d for d in (wrap_dim(d, x.ndim) for d in dims) if x.ndim and x.shape[d] == 1)
-    return np.squeeze(x, wrapped) if wrapped else x.view()
+def squeeze_dim(x: Any, *, dim: int) -> Any:
+    """Remove `dim` if its size is one."""
+    d = wrap_dim(dim, x.ndim)
+    return np.squeeze(x, d) if x.ndim and x.shape[d] == 1 else x.view()
 
 
 @squeeze_dim.grad("self")
+def _(F: Any, grad: Any, self_shape: Any) -> Any:
+    return F.reshape(grad, self_shape)
+
+
+@op("squeeze_dims(self; dim)", view=True, publish=(), node="SqueezeBackward2", jvp="linear")
+def squeeze_dims(x: Any, *, dim: Any) -> Any:
+    """Remove those of the dimensions that are of size one."""
+    dims = wrap_dims(dim, x.ndim) if dim else ()
+    return np.squeeze(x, tuple(d for d in dims if x.shape[d] == 1))
+
+
+@squeeze_dims.grad("self")
 def _(F: Any, grad: Any, self_shape: Any) -> Any:
     return F.reshape(grad, self_shape)
 
