@@ -83,6 +83,8 @@ if TYPE_CHECKING:
 
 from math import e, inf, nan, pi
 
+newaxis = None
+
 _LAZY = {
     "Graph": "inspect",
     "graph": "inspect",

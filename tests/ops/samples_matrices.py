@@ -194,3 +194,24 @@ def lu_unpack(v: Values) -> Samples:
     yield call("usual", v.real(3, 3), np.array([3, 2, 3], np.int32))
     yield call("tall", v.real(3, 2), np.array([3, 2], np.int32))
     yield call("wide", v.real(2, 3), np.array([2, 2], np.int32), unpack_pivots=False)
+
+
+# -- reflectors
+
+
+@samples("linalg_householder_product")
+def householder_product(v: Values) -> Samples:
+    yield call("usual", v.real(4, 3), v.real(2))
+    yield call("batch", v.real(2, 3, 3), v.real(2, 3))
+    yield call("complex", v.complex(3, 2), v.complex(2))
+    yield call("none", v.real(3, 2), v.real(0))
+
+
+@samples("ormqr")
+def ormqr(v: Values) -> Samples:
+    yield call("usual", v.real(4, 3), v.real(3), v.real(4, 2))
+    yield call("right", v.real(3, 3), v.real(3), v.real(2, 3), left=False)
+    yield call("transposed", v.real(3, 3), v.real(3), v.real(3, 2), transpose=True)
+    yield call(
+        "complex", v.complex(3, 2), v.complex(2), v.complex(2, 3), left=False, transpose=True
+    )

@@ -33,7 +33,6 @@ KNOWN_SHOWN: dict[str, str] = {
         "multilabel_margin_loss",
     )},
     "convolution-*": "clew does not know the size of a bias that requires no grad",
-    "div-*": "clew has one node where torch has two, one of them with a rounding mode",
     "remainder-number": _OVERLOADS,
     "fmod-number": _OVERLOADS,
     "mm-nothing_to_add": "strides of what is empty",

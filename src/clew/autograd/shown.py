@@ -53,10 +53,12 @@ def saved_name(save: Save) -> str:
 def names_of(node: Any) -> list[str]:
     """The attributes of a node: ``_saved_self``, ``_raw_saved_self``, ``_saved_dim``, ..."""
     plan = _whole_plan(node)
-    shown, hidden = _SHOWN.get(node.op.name, _NOTHING), _HIDDEN.get(node.op.name, ())
+    op_name = _declared_name(node.op)
+    shown = _SHOWN.get(op_name, _NOTHING)
+    hidden = _HIDDEN.get(node.op.name, _HIDDEN.get(op_name, ()))
     saves = [s for s in plan.saves if s.kind != DTYPE]
     names = {saved_name(s) for s in saves} | _attributes(plan) | shown.keys()
-    names |= set(_UNREAD.get(node.op.name, ()))
+    names |= set(_UNREAD.get(op_name, ()))
     raw = {saved_name(s) for s in saves if _is_tensor(node.op, s)}
     return [f"_saved_{n}" for n in names - set(hidden)] + [f"_raw_saved_{n}" for n in raw]
 
@@ -70,7 +72,7 @@ def look_up(node: Any, attribute: str) -> Any:
     """
     raw = attribute.startswith("_raw_saved_")
     name = attribute.removeprefix("_raw_saved_" if raw else "_saved_")
-    form = None if raw else _SHOWN.get(node.op.name, _NOTHING).get(name)
+    form = None if raw else _SHOWN.get(_declared_name(node.op), _NOTHING).get(name)
     if form is not None:
         return form(node) if callable(form) else form
     for position, save in enumerate(node.plan.saves):
@@ -84,6 +86,11 @@ def look_up(node: Any, attribute: str) -> Any:
                 return SavedNone() if raw else None
             return ()
     raise AttributeError(f"'{node.name()}' object has no attribute '{attribute}'")
+
+
+def _declared_name(op: Op) -> str:
+    """The name that the tables below know it by: that of the op that it was derived from."""
+    return op.derived_from or op.name
 
 
 def _whole_plan(node: Any) -> Plan:
@@ -242,6 +249,7 @@ _UNREAD: dict[str, tuple[str, ...]] = {
     "max_pool2d_with_indices": _POOL,
     "max_pool3d_with_indices": _POOL,
     "squeeze_dim": ("dim",),
+    "squeeze_dims": ("dim",),
     "unsqueeze": ("dim",),
     **{f"upsample_{kind}{dims}d": ("output_size",) for dims in (1, 2, 3)
        for kind in ("nearest", "nearest_exact", "linear", "cubic")},
@@ -251,6 +259,8 @@ _UNREAD: dict[str, tuple[str, ...]] = {
 _HIDDEN: dict[str, tuple[str, ...]] = {
     "rpow": ("base",),
     "as_strided": ("base",),
+    "permute_copy": ("self_sym_sizes",),
+    "unsqueeze_copy": ("self_sym_sizes",),
     "addbmm": ("batch1_sym_sizes",),
     "embedding": ("weight_sym_sizes",),
     "im2col": ("self_sym_sizes",),

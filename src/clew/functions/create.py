@@ -241,6 +241,8 @@ def full_like(
     """One value, in the shape and type of a tensor."""
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     kind = dtype.numpy if dtype else self._array.dtype
+    if not isinstance(self._array, np.ndarray):  # a batch of examples, which share the result
+        return make(np.full(self._array.shape, value, kind), None, device, requires_grad)
     order: Any = "K" if memory_format in (None, dtypes.preserve_format) else "C"
     filled = np.empty_like(self._array, kind, order)
     filled.fill(checked_number(value, kind))

@@ -111,7 +111,7 @@ def _writable(array: np.ndarray) -> np.ndarray:
     if array.flags.writeable or array.size == 0:
         return array
     place = Geometry(array.shape, element_strides(array), 0)
-    memory = (ctypes.c_byte * (extent(place) * array.itemsize)).from_address(address(array))
+    memory: Any = (ctypes.c_byte * (extent(place) * array.itemsize)).from_address(address(array))
     memory.owner = array  # which keeps the capsule
     return strided(np.frombuffer(memory, array.dtype), place)
 

@@ -40,6 +40,7 @@ from clew.functions.powers import matrix_power as matrix_power
 from clew.functions.powers import matrix_rank as matrix_rank
 from clew.functions.powers import pinv as pinv
 from clew.functions.powers import vander as vander
+from clew.functions.reflect import householder_product as householder_product
 from clew.op import REGISTRY
 from clew.ops.matrices import LinAlgError as LinAlgError
 from clew.tensor import Tensor

@@ -42,6 +42,7 @@ from clew.ops import pseudo as pseudo
 from clew.ops import random as random
 from clew.ops import recurrent as recurrent
 from clew.ops import reduce as reduce
+from clew.ops import reflect as reflect
 from clew.ops import resize as resize
 from clew.ops import scatter as scatter
 from clew.ops import search as search

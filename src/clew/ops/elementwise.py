@@ -131,12 +131,12 @@ def div_rounded(x: Any, y: Any, *, rounding_mode: str) -> Any:
 
 
 @div_rounded.grad("self")
-def _(F: Any, grad: Any, other: Any) -> Any:
+def _(F: Any, grad: Any, other: Any, *, rounding_mode: str) -> Any:
     return F.mul(grad, 0)
 
 
 @div_rounded.grad("other")
-def _(F: Any, grad: Any, self: Any, other: Any) -> Any:
+def _(F: Any, grad: Any, self: Any, other: Any, *, rounding_mode: str) -> Any:
     return F.mul(grad, 0)
 
 

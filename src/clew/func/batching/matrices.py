@@ -49,7 +49,7 @@ def of_vector(call: Call, left: int, right: int) -> Any:
     if not call.is_batched(left):
         return run("mm", call.front(right), run("t", call.values[left]))
     vectors = run("unsqueeze", call.front(right), dim=2)
-    return run("squeeze_dim", run("bmm", call.front(left), vectors), dim=(2,))
+    return run("squeeze_dim", run("bmm", call.front(left), vectors), dim=2)
 
 
 @rule("dot", "vdot")

@@ -67,16 +67,16 @@ def one_more(op: Op, call: Call, attrs: dict[str, Any]) -> Any:
 def squeeze_all(op: Op, call: Call, attrs: dict[str, Any]) -> Any:
     """All dimensions of size one of an example, not the one that counts them."""
     ones = tuple(i + 1 for i, n in enumerate(call.shape(0)) if n == 1)
-    return run("squeeze_dim", call.front(0), dim=ones)
+    return run("squeeze_dims", call.front(0), dim=ones)
 
 
-@rule("squeeze_dim", "unsafe_squeeze")
+@rule("squeeze_dim", "squeeze_dims", "unsafe_squeeze")
 def squeeze_dim(op: Op, call: Call, attrs: dict[str, Any]) -> Any:
     """Dimensions of one example, where they are of size one."""
     dim, ndim = attrs["dim"], call.ndim(0)
     dims = dim if isinstance(dim, (tuple, list)) else (dim,)
     wrapped = tuple(wrap_dim(d, ndim) + 1 for d in dims) if ndim else ()
-    return run("squeeze_dim", call.front(0), dim=wrapped)
+    return run("squeeze_dims", call.front(0), dim=wrapped)
 
 
 @rule("select")
