@@ -1,4 +1,4 @@
-"""Tensors among NumPy's arrays, numbers, pickles and copies: results, types and errors as torch's."""
+"""Tensors among NumPy's arrays, numbers, pickles and copies: as torch's."""
 
 import copy
 import math

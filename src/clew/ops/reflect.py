@@ -47,7 +47,7 @@ def _apply(a: Any, tau: Any, c: Any, *, backwards: bool) -> Any:
 
 def _unit_columns(F: Any, a: Any, k: int) -> Any:
     """The vectors of the first `k` columns, zeros and ones filled in."""
-    *batch, m, n = a.shape
+    *batch, m, _ = a.shape
     eye = diagonal_matrices(F, F.full(a, size=(*batch, k), value=1))
     if m > k:
         eye = F.cat((eye, F.full(a, size=(*batch, m - k, k), value=0)), -2)
