@@ -173,6 +173,13 @@ def test_a_write_takes_the_values_from_before(level):
     assert tangent_of(y.zero_()) == [0.0, 0.0]
 
 
+def test_views_in_place(level):
+    x = dual([[1.0, 2.0, 3.0]], [[4.0, 5.0, 6.0]]).clone()
+    assert tangent_of(x.t_()) == [[4.0], [5.0], [6.0]]
+    assert tangent_of(x.squeeze_()) == [4.0, 5.0, 6.0]
+    assert tangent_of(x.unsqueeze_(0) * 2) == [[8.0, 10.0, 12.0]]
+
+
 def test_complex_views(level):
     z = clew.tensor([1 + 2j, 3 - 1j], dtype=clew.complex128)
     x = fw.make_dual(z, clew.tensor([1j, 2 + 0j], dtype=clew.complex128))

@@ -13,7 +13,8 @@ Samples = Iterator[Sample]
 also_complex(
     "acos", "acosh", "add", "addcdiv", "addcmul", "addmm", "angle", "asin", "asinh", "atan",
     "atanh", "convolution", "convolution_backward_input", "convolution_backward_weight", "cos",
-    "cosh", "cumprod", "cumprod_backward", "cumsum", "div", "dot", "exp", "exp2", "expm1", "lerp",
+    "cosh", "cumprod", "cumprod_backward", "cumsum", "div", "dot", "exp", "exp2", "expm1", "ldexp",
+    "lerp",
     "log", "log10", "log1p", "log2", "logcumsumexp", "logsumexp", "matrix_product", "mean", "mul",
     "neg", "pow", "pow_scalar", "prod", "products_of_others", "reciprocal", "renorm", "rsqrt",
     "rsub", "sgn", "sigmoid", "sigmoid_backward", "sin", "sinc", "sinh", "sqrt", "square", "std",

@@ -11,6 +11,7 @@ from typing import Any
 
 from clew.autograd.modes import state
 from clew.autograd.node import OpNode
+from clew.autograd.transforms import running
 from clew.autograd.views import check_inplace
 from clew.observers import observers
 from clew.op import REGISTRY, Op
@@ -48,6 +49,7 @@ def _look_anew(target: Tensor, op: Op, attrs: dict[str, Any], name: str) -> Tens
     """
     records = target.requires_grad and state.grad_enabled
     check_inplace(target, name, records)
+    tangents = _tangents(target)
     for observer in observers:
         observer.before_inplace(op, target, (), attrs)
     array = op.forward(target._array, **attrs)
@@ -64,7 +66,19 @@ def _look_anew(target: Tensor, op: Op, attrs: dict[str, Any], name: str) -> Tens
         target._meta.view_version = target._counter.value
     for observer in observers:
         observer.on_inplace(op, target, node)
+    for tangent in tangents:
+        _look_anew(tangent, op, attrs, name)
     return target
+
+
+def _tangents(target: Tensor) -> list[Tensor]:
+    """The tangents of a tensor (forward mode), which lie in memory as it does."""
+    if not running:
+        return []
+    from clew.autograd.dual import levels, tangent_of
+
+    found = (tangent_of(target, level) for level in levels())
+    return [tangent for tangent in found if tangent is not None]
 
 
 @composite(function=False)

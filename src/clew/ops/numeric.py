@@ -11,6 +11,7 @@ from clew.dtypes import scalar_name
 from clew.kernels.half import narrow, widen
 from clew.kernels.pointwise import pointwise
 from clew.op import op
+from clew.ops.rules import conj
 from clew.promotion import floating, product, to_common
 
 
@@ -94,12 +95,12 @@ def ldexp(x: Any, y: Any) -> Any:
 
 @ldexp.grad("self")
 def _(F: Any, grad: Any, other: Any, result: Any) -> Any:
-    return grad * F.rpow(other, 2.0)
+    return grad * conj(F, F.rpow(other, 2.0))
 
 
 @ldexp.grad("other")
 def _(F: Any, grad: Any, result: Any) -> Any:
-    return grad * (result * log(2))
+    return grad * conj(F, result * log(2))
 
 
 @op("frexp(self) -> mantissa, exponent", publish=(), tensors_only=True, no_grad_outputs=(1,))
