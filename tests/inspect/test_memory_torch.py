@@ -255,3 +255,39 @@ def test_other_layouts_and_devices_are_left_alone():
         grown.resize_(100)
         assert m.now.bytes == before + 360
         del kept
+
+
+@pytest.mark.parametrize("t", ENGINES)
+def test_lazy_modules_and_parameters_that_get_other_memory(t):
+    lazy = t.nn.LazyLinear(3)
+    gc.collect()
+    with track(t.__name__) as m:
+        start = m.now.kinds["parameter"]
+        lazy(t.ones(2, 5)).sum().backward()
+        assert m.now.kinds["parameter"] - start == (5 * 3 + 3) * 4
+        lazy.double()
+        lazy(t.ones(2, 5, dtype=t.float64)).sum()
+        gc.collect()
+        assert m.now.kinds["parameter"] - start == (5 * 3 + 3) * 8
+
+
+@pytest.mark.parametrize("t", ENGINES)
+def test_checkpoints_complex_numbers_and_modes_without_a_graph(t):
+    checkpoint = pytest.importorskip(f"{t.__name__}.utils.checkpoint").checkpoint
+    gc.collect()
+    with track(t.__name__) as m:
+        start = m.now.kinds
+        w = t.ones(10, dtype=t.complex64, requires_grad=True)
+        y = checkpoint(lambda x: (x.exp() * 2).abs(), w, use_reentrant=False).sum()
+        y.backward()
+        with t.no_grad():
+            kept = w * 2
+        with t.inference_mode():
+            more = w * 2
+        del y
+        gc.collect()
+        grew = {kind: nbytes - start[kind] for kind, nbytes in m.now.kinds.items()}
+    assert grew["gradient"] == grew["parameter"] == 80
+    assert grew["temporary"] == 160
+    assert grew["saved for backward"] == 0
+    del kept, more

@@ -133,7 +133,7 @@ class TorchEngine(Engine):
         for tensor in _tensors((args, kwargs)):
             if tensor.requires_grad and tensor.is_leaf:
                 storage = self.storage_of(tensor)
-                if storage is not None and tensor not in self._leaves:
+                if storage is not None and not storage.roles >> PARAMETER & 1:
                     self._see_leaf(tensor, storage)
             elif facts.is_mutable:
                 self._see_size(tensor)
@@ -224,6 +224,8 @@ class TorchEngine(Engine):
         if not wants_grad and not isinstance(tensor, self.torch.nn.Parameter):
             return
         self.log.play(storage, PARAMETER)
+        if tensor in self._leaves:  # it has other memory now
+            return
         handle = None
         if wants_grad:
             handle = tensor.register_post_accumulate_grad_hook(
@@ -302,7 +304,7 @@ def _owner(tensor: Any) -> Any:
         return None
     try:
         return tensor.untyped_storage()
-    except (NotImplementedError, RuntimeError):  # sparse, opaque, functional
+    except (NotImplementedError, RuntimeError, ValueError):  # sparse, opaque, uninitialised
         return None
 
 
