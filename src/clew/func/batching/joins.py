@@ -79,6 +79,15 @@ def masked_fill_tensor(op: Op, call: Call, attrs: dict[str, Any]) -> Any:
     return run("where", mask, value, x)
 
 
+@rule("fill_tensor")
+def fill_tensor(op: Op, call: Call, attrs: dict[str, Any]) -> Any:
+    """Each example filled with its number."""
+    x, value = aligned(call.as_types(0, 1))
+    return run("expand", value, size=(call.size, *call.shape(0))) if call.is_batched(1) else run(
+        "fill_tensor", x, value
+    )  # fmt: skip
+
+
 @rule("where", "clamp_tensors")
 def where(op: Op, call: Call, attrs: dict[str, Any]) -> Any:
     """Element by element, of which some inputs may be absent."""
