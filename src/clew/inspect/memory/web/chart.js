@@ -148,12 +148,15 @@ class Chart {
     const c = this.context;
     c.strokeStyle = clew.colour("--line-strong"); c.fillStyle = clew.colour("--faint");
     c.setLineDash([2, 3]); c.textAlign = "left"; c.textBaseline = "top";
-    let last = -Infinity;
+    let last = -Infinity, labelled = -Infinity;
     this.ends.forEach((end, index) => {
       const x = Math.round(this.x(end - 1) + (this.mode === "change" ? this.width / (this.bounds[1] - this.bounds[0]) / 2 : 0)) + 0.5;
-      if (x < this.left || x > this.left + this.width || x - last < 5) return;
+      if (x < this.left || x > this.left + this.width || x - last < 16) return;
       c.beginPath(); c.moveTo(x, this.top); c.lineTo(x, this.top + this.height); c.stroke();
-      if (x - last > 46) c.fillText(`${this.first + index + 1}`, x + 4, 3);
+      if (x - labelled > 46 && x < this.left + this.width - 20) {
+        c.fillText(`${this.first + index + 1}`, x + 4, 3);
+        labelled = x;
+      }
       last = x;
     });
     c.setLineDash([]);

@@ -201,9 +201,9 @@ function drawRounds() {
   const current = roundOf(chart.picked);
   peaks.forEach((round, i) => {
     const x = 12 + i * each, w = Math.max(each - (each > 4 ? 2 : 0), 1), tall = height - 30;
-    c.fillStyle = clew.colour(i === current ? "--accent" : "--heat-1");
+    c.fillStyle = clew.colour(i === current ? "--accent" : "--round-peak");
     c.fillRect(x, height - 8 - tall * round.peak / highest, w, tall * round.peak / highest);
-    c.fillStyle = clew.colour("--heat-2");
+    c.fillStyle = clew.colour("--round-end");
     if (i !== current) c.fillRect(x, height - 8 - tall * round.end / highest, w, tall * round.end / highest);
   });
   const last = peaks[peaks.length - 1], before = peaks[Math.min(1, peaks.length - 1)];
