@@ -14,7 +14,10 @@ from pathlib import Path
 SOURCE = Path(__file__).parent.parent / "src" / "clew"
 
 LAYERS: list[tuple[str, tuple[str, ...]]] = [
-    ("words", ("errors", "dtypes", "config", "device", "site", "observers", "quiet", "limits")),
+    (
+        "words",
+        ("errors", "dtypes", "config", "device", "site", "observers", "quiet", "limits", "size"),
+    ),
     ("arrays", ("storage", "sharing", "promotion", "kernels", "rng", "threads")),
     ("ops", ("op", "plan", "ops")),
     (
@@ -37,7 +40,17 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
     ),
     (
         "tensor",
-        ("tensor", "dispatch", "publish", "autograd", "functions", "methods", "printing", "sparse"),
+        (
+            "tensor",
+            "dispatch",
+            "recording",
+            "publish",
+            "autograd",
+            "functions",
+            "methods",
+            "printing",
+            "sparse",
+        ),
     ),
     (
         "clients",

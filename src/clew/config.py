@@ -5,6 +5,8 @@ Read them as ``config.switches.provenance``; assigning takes effect at once, in 
 
 from __future__ import annotations
 
+import warnings
+
 
 class Switches:
     """The switches and their defaults."""
@@ -29,3 +31,13 @@ def set_warn_always(enabled: bool) -> None:
 def is_warn_always_enabled() -> bool:
     """Whether warnings that are otherwise given once per process are repeated."""
     return switches.warn_always
+
+
+_warned: set[str] = set()
+
+
+def warn_once(key: str, text: str, stacklevel: int) -> None:
+    """Warn of something once in a process, or each time under ``set_warn_always(True)``."""
+    if key not in _warned or switches.warn_always:
+        _warned.add(key)
+        warnings.warn(text, UserWarning, stacklevel=stacklevel + 1)

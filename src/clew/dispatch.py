@@ -14,19 +14,16 @@ from typing import Any
 import numpy as np
 
 from clew import dtypes, storage
-from clew.autograd import anomaly
 from clew.autograd.modes import state
-from clew.autograd.node import OpNode, node_class
-from clew.autograd.saved import SavedTensor, SavedTuple, hook_stack, save_input, save_output
 from clew.autograd.transforms import innermost, running
-from clew.autograd.views import NO_EDGE, Creation, check_inplace, rebase
-from clew.errors import ExpandedWriteError, InferenceTensorError, OtherLayout
+from clew.autograd.views import Creation, check_inplace, mark_view
+from clew.errors import ExpandedWriteError, OtherLayout
 from clew.observers import observers
-from clew.op import NO_ATTRS, REGISTRY, Namespace, Op
+from clew.op import NO_ATTRS, Namespace, Op
 from clew.ops.rules import broadcast_shape
-from clew.plan import DTYPE, INPUT, INPUTS, OUTPUT, SHAPE, SHAPES, STRIDES, Plan, plan_for
 from clew.quiet import quietly, quietly_again
 from clew.quiet import thread as quiet
+from clew.recording import after_write, before_write, record
 from clew.site import here
 from clew.storage import VersionCounter
 from clew.tensor import Tensor
@@ -71,13 +68,13 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
     out._grad = out._meta = None
     if op.view:
         out._counter = inputs[0]._counter
-        if not _mark_view(out, inputs[0], Creation.NORMAL):
+        if not mark_view(out, inputs[0], Creation.NORMAL):
             mask, cut = 0, inputs[0]._cut
     else:
         out._counter = VersionCounter()
     node = None
     if mask and state.grad_enabled and op.rules and result.dtype.kind in "fcV":
-        node = _record(op, inputs, attrs, mask, (out,), ((result.shape, result.dtype),))
+        node = record(op, inputs, attrs, mask, (out,), ((result.shape, result.dtype),))
     if node is None:
         out._edge = None
         out._requires_grad = False
@@ -133,7 +130,7 @@ def _many(
         out._requires_grad = False
         if op.view:
             out._counter = inputs[0]._counter
-            if not _mark_view(out, inputs[0], Creation.MULTI_OUTPUT):
+            if not mark_view(out, inputs[0], Creation.MULTI_OUTPUT):
                 mask, cut = 0, inputs[0]._cut
         else:
             out._counter = VersionCounter()
@@ -143,7 +140,7 @@ def _many(
     node = None
     if mask and state.grad_enabled and op.rules:
         metas = tuple([None if o is None else (o._array.shape, o._array.dtype) for o in outs])
-        node = _record(op, inputs, attrs, mask, outs, metas)
+        node = record(op, inputs, attrs, mask, outs, metas)
         if node is not None:
             for nr, out in enumerate(outs):
                 if out is None or nr in op.no_grad_outputs:
@@ -198,30 +195,28 @@ def apply_inplace(
     array = target._array
     if storage.overlaps_itself(array):
         _check_expanded(target, inputs, name)
-    if op.promotion is not None:
+    if op.promotion is not None or op.domain is not None or op.name == "copy":  # elementwise
         for x in inputs:
             if isinstance(x, Tensor) and x._counter is target._counter:
                 storage.refuse_overlap(array, x._array, same=True)
+    if op.promotion is not None:
         arrays = op.promotion(arrays)
     if observers:
         for observer in observers:
             observer.before_inplace(op, target, tuple(inputs), attrs)
-    plan = plan_for(op, mask, len(operands)) if records and op.rules else None
-    if plan is not None and plan.saves_first_input:
-        # The rule wants the value from before the write, with its history.
-        operands = (apply(REGISTRY["clone"], (target,), {"memory_format": None}), *inputs)
+    records = records and array.dtype.kind in "fcV"
+    pending = before_write(op, operands, attrs, mask) if records else None
     _write(op, arrays, attrs, array)
     target._counter.bump(name)
-    node = None
-    if plan is not None:
-        edges = _edges(plan, (target, *inputs), mask)
-        node = _record(op, operands, attrs, mask, (target,), ((array.shape, array.dtype),), edges)
-        if node is not None:
-            rebase(target, node)
+    node = None if pending is None else after_write(pending, target, attrs)
     if observers:
         for observer in observers:
             observer.on_inplace(op, target, node)
     return target
+
+
+_READ_WHILE_WRITING = frozenset({"index_add", "index_reduce", "scatter", "scatter_add"})
+"""Ops in place that refuse an operand in the memory that they write to."""
 
 
 def _write(op: Op, arrays: list[Any], attrs: dict[str, Any], array: np.ndarray) -> None:
@@ -234,6 +229,10 @@ def _write(op: Op, arrays: list[Any], attrs: dict[str, Any], array: np.ndarray) 
     except ValueError as error:
         raise _as_torch_says(error, arrays) from None
     _check_fit(result, array)
+    if op.name in _READ_WHILE_WRITING:
+        for x in arrays[1:]:
+            if isinstance(x, np.ndarray):
+                storage.refuse_overlap(array, x, same=False)
     array[...] = result
 
 
@@ -251,116 +250,10 @@ def _check_expanded(target: Tensor, inputs: Sequence[Any], name: str) -> None:
             UserWarning,
             stacklevel=4,
         )
+    elif name == "copy_" and inputs[0] is target:
+        return
     elif name not in ("fill_", "zero_") or any(isinstance(x, Tensor) for x in inputs):
         raise ExpandedWriteError(target, name)
-
-
-def _record(
-    op: Op,
-    inputs: Sequence[Any],
-    attrs: dict[str, Any],
-    mask: int,
-    outs: Sequence[Tensor],
-    metas: tuple[Any, ...],
-    edges: tuple[Any, ...] | None = None,
-) -> OpNode | None:
-    """Make the node of a call; None if no input that requires grad has a rule."""
-    plan = op.plans.get(mask) or plan_for(op, mask, len(inputs))
-    if not plan.calls:
-        return None
-    if edges is None:
-        edges = _edges(plan, inputs, mask)
-    saved = _save(plan, inputs, outs) if plan.saves else ()
-    make = op.node_class or node_class(op)
-    # Between here and the user stand this function, `apply` and the op's public function.
-    node: OpNode = make(plan, edges, saved, attrs, metas, here(skip=2))
-    if anomaly.state.enabled:
-        anomaly.note_traceback(node)
-    return node
-
-
-def _edges(plan: Plan, inputs: Sequence[Any], mask: int) -> tuple[Any, ...]:
-    """Where the gradients of the inputs go."""
-    edges: list[Any] = []
-    for i in plan.inputs:
-        if mask >> i & 1:
-            x = inputs[i]
-            edges.append(x._gradient_edge() if x._edge is None or x._meta is not None else x._edge)
-        else:
-            edges.append(NO_EDGE)
-    return tuple(edges)
-
-
-def _save(plan: Plan, inputs: Sequence[Any], outs: Sequence[Tensor]) -> tuple[Any, ...]:
-    """The values that the plan names; see Note [Save contract]."""
-    saved: list[Any] = []
-    for kind, index, _ in plan.saves:
-        if kind == INPUT:
-            x = inputs[index]
-            if x.__class__ is Tensor and x._meta is None and not hook_stack.pairs:
-                saved.append(SavedTensor(x, x._counter.value))
-            else:
-                saved.append(_save_one(x))
-        elif kind == OUTPUT:
-            saved.append(save_output(outs[index]._alias(), index))
-        elif kind == SHAPE:
-            x = inputs[index]
-            saved.append(x._array.shape if isinstance(x, Tensor) else ())
-        elif kind == STRIDES:
-            saved.append(storage.element_strides(inputs[index]._array))
-        elif kind == DTYPE:
-            x = inputs[index]
-            saved.append(x.dtype if isinstance(x, Tensor) else None)
-        elif kind == INPUTS:
-            saved.append(SavedTuple(tuple(_save_one(x) for x in inputs[index:])))
-        elif kind == SHAPES:
-            saved.append(tuple(x._array.shape for x in inputs[index:]))
-        else:
-            saved.append(tuple(x.dtype for x in inputs[index:]))
-    return tuple(saved)
-
-
-def _save_one(x: Any) -> Any:
-    if not isinstance(x, Tensor):
-        return x
-    if x._meta is not None and x._meta.inference:
-        raise InferenceTensorError(
-            "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
-            "inference mode in computation tracked by autograd. To work around this, you can make "
-            "a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
-            "instead of `torch.inference_mode()`.",
-            x,
-            "use x.clone(), or compute x under no_grad instead of inference_mode",
-        )
-    if hook_stack.pairs:
-        return save_input(x)
-    return SavedTensor(x, x._counter.value)
-
-
-def _mark_view(out: Tensor, source: Tensor, creation: Creation) -> bool:
-    """Note what `out` is a view of; see Note [Views] in ``autograd/views.py``.
-
-    Returns:
-        Whether it can have a history: a view of an inference tensor is one itself, and no view.
-    """
-    meta = out._ensure_meta()
-    above = source._meta
-    if above is not None and above.inference:
-        meta.inference = True
-        return False
-    meta.view_version = source._counter.value
-    if above is None or above.base is None:
-        meta.base = source
-    else:
-        meta.base = above.base
-        if above.creation is not Creation.NORMAL:
-            creation = above.creation
-    if state.inference:
-        creation = Creation.INFERENCE
-    elif not state.grad_enabled:
-        creation = Creation.NO_GRAD
-    meta.creation = creation
-    return True
 
 
 def _mark_inference(op: Op, inputs: Sequence[Any], out: Tensor) -> None:

@@ -141,6 +141,34 @@ class Rule:
         function.__qualname__ = function.__name__
 
 
+class Overload(NamedTuple):
+    """Another node that PyTorch records for some calls of an op; see `of_number` and `given`.
+
+    Attributes:
+        node: its name.
+        when: ``when(op, inputs, attrs)`` says for which calls.
+        without: the input that it has no edge for, or "".
+    """
+
+    node: str
+    when: Callable[[Op, Sequence[Any], dict[str, Any]], bool]
+    without: str = ""
+
+
+def of_number(name: str, node: str) -> Overload:
+    """The overload for calls whose input `name` is a number, and so has no edge."""
+
+    def when(op: Op, inputs: Sequence[Any], attrs: dict[str, Any]) -> bool:
+        return isinstance(inputs[op.inputs.index(name)], (bool, int, float, complex))
+
+    return Overload(node, when, name)
+
+
+def given(name: str, node: str, value: Callable[[Any], bool] = bool) -> Overload:
+    """The overload for calls whose attribute `name` is given (and `value` holds for it)."""
+    return Overload(node, lambda op, inputs, attrs: value(attrs[name]))
+
+
 class Op:
     """One operation: its signature, forward, rules and how it is published.
 
@@ -165,16 +193,21 @@ class Op:
             whole result and copy it; called like `forward`, it must refuse before it changes.
         jvp: how tangents go through it, see Note [Forward rules] in ``autograd/forward_rules.py``.
         derived_from: the name of the op that this one was derived from, if it was.
+        overloads: (when, op) pairs: what a call is recorded as instead of this op where ``when(op,
+            inputs, attrs)``; declared as a tuple of `Overload`.
+        in_place: what its in-place twin records, where that is another node (``inplace_node=``) or
+            the twin alone is recorded (``inplace_rules=``); else None.
+        without: the input that an overload has no edge for, or "".
         domain: for an elementwise op the values that its generated tests take (Note [Domains]);
             None for other ops, for which ``tests/ops/`` has sample calls.
     """
 
     __slots__ = (
         "aliases", "attr_names", "attrs", "default_attrs", "derived_from", "doc", "domain",
-        "forward", "inplace", "input_defaults", "inputs", "jvp", "keyword_only", "label", "module",
-        "name", "no_grad_outputs", "node_class", "node_name", "order", "outputs", "plain_count",
-        "plans", "promote", "promotion", "publish", "rules", "tensors_only", "variadic_attr",
-        "variadic_input", "view", "write",
+        "forward", "in_place", "inplace", "input_defaults", "inputs", "jvp", "keyword_only",
+        "label", "module", "name", "no_grad_outputs", "node_class", "node_name", "order", "outputs",
+        "overloads", "plain_count", "plans", "promote", "promotion", "publish", "rules",
+        "tensors_only", "variadic_attr", "variadic_input", "view", "without", "write",
     )  # fmt: skip
 
     def __init__(
@@ -213,9 +246,35 @@ class Op:
         self.aliases: tuple[str, ...] = options.pop("aliases", ())
         self.domain: str | None = options.pop("domain", None)
         self.jvp: Any = options.pop("jvp", "elementwise" if self.domain else "twice")
+        self.without = ""
+        overloads = options.pop("overloads", ())
+        in_place, rules_in_place = options.pop("inplace_node", ""), options.pop("inplace_rules", {})
         self.doc: str = inspect.cleandoc(options.pop("doc", None) or forward.__doc__ or "")
         for targets, function in options.items():
             self._add_rule((targets,), function)
+        self.overloads = tuple([(o.when, self._recorded_as(o.node, o.without)) for o in overloads])
+        self.in_place: Op | None = None
+        if in_place or rules_in_place:
+            self.in_place = self._recorded_as(in_place or self.node_name)
+            if rules_in_place:
+                self.in_place._take_rules(rules_in_place, overloads)
+
+    def _recorded_as(self, node_name: str, without: str = "") -> Op:
+        """This op under another node's name, with no edge for the input `without`."""
+        other = copy.copy(self)
+        other.node_name, other.node_class, other.without = node_name, None, without
+        other.plans, other.overloads, other.in_place = {}, (), None
+        return other
+
+    def _take_rules(self, rules: dict[str, Callable[..., Any]], overloads: Any) -> None:
+        self.rules = {}
+        for target, function in rules.items():
+            self._add_rule((target,), function)
+        self.overloads = tuple([(o.when, self._recorded_as(o.node, o.without)) for o in overloads])
+
+    def recorded(self, inputs: Sequence[Any], attrs: dict[str, Any]) -> Op:
+        """What a call is recorded as: this op or one of its overloads."""
+        return next((other for when, other in self.overloads if when(self, inputs, attrs)), self)
 
     def _add_rule(self, targets: tuple[str, ...], function: Callable[..., Any]) -> None:
         unknown = [t for t in targets if t not in self.inputs]

@@ -6,6 +6,7 @@ requires grad) and shared by all nodes of that kind.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -61,29 +62,34 @@ class Plan:
     __slots__ = ("calls", "holds_tensors", "inputs", "only_call", "saves", "saves_first_input")
 
     def __init__(self, op: Op, mask: int, count: int) -> None:
-        rules = dict.fromkeys(op.rules.values())
+        rules = dict.fromkeys(rule for name, rule in op.rules.items() if name != op.without)
         served = {rule: _served_inputs(op, rule, count) for rule in rules}
         self.inputs = tuple(sorted(i for inputs in served.values() for i in inputs))
-        saves: list[Save] = []
+        required = {rule: tuple(bool(mask >> i & 1) for i in served[rule]) for rule in rules}
+        needed = [rule for rule in rules if any(required[rule])]
+        saves = {_resolve(op, name) for rule in needed for name in rule.names}
+        saves |= {_resolve(op, name) for name in _kept_in_any_case(op)}
+        # PyTorch saves by name, inputs before the forward and outputs after it.
+        self.saves = tuple(sorted(saves, key=lambda save: (save.kind == OUTPUT, save.name)))
         calls: list[Call] = []
-        for rule, inputs in served.items():
-            required = tuple(bool(mask >> i & 1) for i in inputs)
-            if not any(required):
-                continue
-            positions = []
-            for name in rule.names:
-                save = _resolve(op, name)
-                if save not in saves:
-                    saves.append(save)
-                positions.append(saves.index(save))
-            edges = tuple(self.inputs.index(i) for i in inputs)
-            calls.append(Call(rule, rule.function, rule.attrs, edges, required, tuple(positions)))
-        self.saves = tuple(saves)
+        for rule in needed:
+            positions = tuple(self.saves.index(_resolve(op, name)) for name in rule.names)
+            edges = tuple(self.inputs.index(i) for i in served[rule])
+            calls.append(Call(rule, rule.function, rule.attrs, edges, required[rule], positions))
         # PyTorch runs a node's rules in the order of their inputs' names.
         self.calls = tuple(sorted(calls, key=lambda call: call.rule.targets))
         self.only_call = _only_call(calls)
         self.holds_tensors = any(s.kind in (INPUT, OUTPUT, INPUTS) for s in saves)
         self.saves_first_input = any(s.kind == INPUT and s.index == 0 for s in saves)
+
+
+def _kept_in_any_case(op: Op) -> list[str]:
+    """What several gradients need: PyTorch keeps it whichever of them are asked for."""
+    uses = Counter(
+        name for rule in dict.fromkeys(op.rules.values()) for name in rule.names
+        for _ in range(2 if len(rule.targets) > 1 else 1)
+    )  # fmt: skip
+    return [name for name, count in uses.items() if count > 1]
 
 
 def _only_call(calls: list[Call]) -> tuple[Callable[..., Any], int] | None:

@@ -21,12 +21,14 @@ from typing import Any
 import numpy as np
 
 from clew import dtypes
-from clew.autograd.modes import no_grad
+from clew.autograd.modes import no_grad, state
 from clew.autograd.transforms import running
 from clew.autograd.views import has_tangent
 from clew.dispatch import OperandError, apply, apply_inplace
 from clew.errors import OtherLayout
-from clew.op import KEYWORD_ALIASES, REGISTRY, Op
+from clew.observers import tell_memory
+from clew.op import KEYWORD_ALIASES, NO_ATTRS, REGISTRY, Op
+from clew.storage import refuse_overlap, resized
 from clew.tensor import Tensor
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
@@ -92,8 +94,10 @@ def _taking_names(f: Callable[..., Any], names: dict[str, str], out: bool) -> Ca
         target = kwargs.pop("out", None) if out else None
         for alias in names.keys() & kwargs.keys():
             kwargs[names[alias]] = kwargs.pop(alias)
-        result = f(*args, **kwargs)
-        return result if target is None else write_out(target, result, f.__name__)
+        if target is None:
+            return f(*args, **kwargs)
+        refuse_recorded(target, f.__name__, args)
+        return write_out(target, f(*args, **kwargs), f.__name__, args)
 
     return function
 
@@ -107,8 +111,14 @@ def _of_sparse(name: str, args: tuple[Any, ...], error: OtherLayout) -> Any:
     return run(name, args, {})
 
 
-def write_out(out: Any, result: Any, name: str = "this function") -> Any:
+def write_out(out: Any, result: Any, name: str = "this function", inputs: Any = ()) -> Any:
     """Put a result of the function `name` into the tensor given as ``out=``, resized if need be.
+
+    Args:
+        out: the tensor, or a sequence of them for several results.
+        result: what was computed.
+        name: the function, for messages.
+        inputs: what it was computed from, which `out` may be but must not overlap otherwise.
 
     Raises:
         RuntimeError: the result cannot be cast to the type of `out`, or one takes part in autograd.
@@ -119,11 +129,7 @@ def write_out(out: Any, result: Any, name: str = "this function") -> Any:
         return result._make(written) if hasattr(result, "_make") else tuple(written)
     if not isinstance(out, Tensor):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
-    if out.requires_grad or result.requires_grad:
-        raise RuntimeError(
-            "functions with out=... arguments don't support automatic differentiation, but one of "
-            "the arguments requires grad."
-        )
+    refuse_recorded(out, name, (result,))
     if running and (has_tangent(out) or has_tangent(result)):
         raise NotImplementedError(
             f"Trying to use forward AD with {name}_out that does not support it because it is an "
@@ -135,10 +141,31 @@ def write_out(out: Any, result: Any, name: str = "this function") -> Any:
             f"result type {names[result.dtype.name]} can't be cast to the desired output type "
             f"{names[out.dtype.name]}"
         )
-    if out._array.shape != result._array.shape:
-        _resize(out, result._array.shape)
+    for x in inputs:
+        if isinstance(x, Tensor):
+            refuse_overlap(out._array, x._array, same=True)
     with no_grad():
+        if out._array.shape != result._array.shape:
+            if any(x is out for x in inputs):
+                raise RuntimeError(
+                    f"output with shape {list(out._array.shape)} doesn't match the broadcast shape "
+                    f"{list(result._array.shape)}"
+                )
+            _resize(out, result._array.shape)
         return apply_inplace(REGISTRY["copy"], out, (result,))
+
+
+def refuse_recorded(out: Any, name: str, inputs: Any) -> None:
+    """Refuse an ``out=`` where something requires grad, before anything is computed."""
+    if not state.grad_enabled:
+        return
+    outs = out if isinstance(out, (tuple, list)) else (out,)
+    if any(isinstance(x, Tensor) and x.requires_grad for x in (*outs, *inputs)):
+        called = f"{name}(): " if name else ""
+        raise RuntimeError(
+            f"{called}functions with out=... arguments don't support automatic differentiation, "
+            "but one of the arguments requires grad."
+        )
 
 
 def _resize(out: Tensor, shape: tuple[int, ...]) -> None:
@@ -153,7 +180,14 @@ def _resize(out: Tensor, shape: tuple[int, ...]) -> None:
             UserWarning,
             stacklevel=5,
         )
-    out.resize_(shape)
+    out._array = resized(out._array, shape)
+    tell_memory(out)
+
+
+def _to(out: Any, op: Op, inputs: Any, attrs: dict[str, Any] = NO_ATTRS) -> Any:
+    """Run an op and put its result into ``out=``."""
+    refuse_recorded(out, op.label, inputs)
+    return write_out(out, apply(op, inputs, attrs), op.label, inputs)
 
 
 def _function_of(op: Op) -> Callable[..., Any]:
@@ -164,8 +198,8 @@ def _function_of(op: Op) -> Callable[..., Any]:
 
         def fast(*args: Any, **kwargs: Any) -> Any:
             out = kwargs.pop("out", None)
-            result = apply(op, *op.bind(args, kwargs))
-            return result if out is None else write_out(out, result, op.name)
+            inputs, attrs = op.bind(args, kwargs)
+            return apply(op, inputs, attrs) if out is None else _to(out, op, inputs, attrs)
 
     return _documented(fast, op, op.name)
 
@@ -174,8 +208,8 @@ def _unary(op: Op) -> Callable[..., Any]:
     def function(self: Any = None, **kwargs: Any) -> Any:
         if kwargs:
             out = kwargs.pop("out", None)
-            result = apply(op, *op.bind(() if self is None else (self,), kwargs))
-            return result if out is None else write_out(out, result, op.name)
+            inputs, attrs = op.bind(() if self is None else (self,), kwargs)
+            return apply(op, inputs, attrs) if out is None else _to(out, op, inputs, attrs)
         if not isinstance(self, Tensor):
             raise _not_a_tensor(op, self)
         return apply(op, (self,))
@@ -189,8 +223,7 @@ def _binary(op: Op) -> Callable[..., Any]:
         inputs = args if len(args) == 2 and not kwargs else op.bind(args, kwargs)[0]
         if not isinstance(inputs[0], Tensor) and not isinstance(inputs[1], Tensor):
             raise _not_a_tensor(op, inputs[0])
-        result = apply(op, inputs)
-        return result if out is None else write_out(out, result, op.name)
+        return apply(op, inputs) if out is None else _to(out, op, inputs)
 
     return function
 

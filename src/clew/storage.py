@@ -104,7 +104,7 @@ def refuse_overlap(target: np.ndarray, source: np.ndarray, *, same: bool) -> Non
     if not (has_no_gaps(target) and has_no_gaps(source)):
         return
     first, second = address(target), address(source)
-    if first == second and target.strides == source.strides and same:
+    if same and first == second and _lie_alike(target, source):
         return
     if first < second + source.nbytes and second < first + target.nbytes:
         raise RuntimeError(
@@ -114,8 +114,19 @@ def refuse_overlap(target: np.ndarray, source: np.ndarray, *, same: bool) -> Non
         )
 
 
+def _lie_alike(first: np.ndarray, second: np.ndarray) -> bool:
+    """Whether arrays that begin at one address are the same part of memory in the same order."""
+    return (
+        first.ndim == second.ndim
+        and first.nbytes == second.nbytes
+        and all(s == t for n, s, t in zip(first.shape, first.strides, second.strides) if n > 1)
+    )
+
+
 def has_no_gaps(array: np.ndarray) -> bool:
     """Whether each byte from the first to the last belongs to exactly one element."""
+    if not array.size:
+        return True
     step = array.itemsize
     for stride, n in sorted(zip(array.strides, array.shape)):
         if n != 1:
@@ -156,6 +167,20 @@ def flat_storage(array: np.ndarray) -> np.ndarray:
         raise RuntimeError("this tensor's memory is not one block that clew can take a view of")
     flat = owner.ravel(order="K")
     return flat if flat.dtype == array.dtype else flat.view(array.dtype)
+
+
+def resized(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """The first elements of the storage from where `array` begins, in another shape.
+
+    Where the storage is too small, in a larger copy of it, whose other elements are zero.
+    """
+    place = Geometry(shape, contiguous_strides(shape), geometry(array).offset)
+    flat = flat_storage(array)
+    if extent(place) > flat.size:
+        larger = np.zeros(extent(place), flat.dtype)
+        larger[: flat.size] = flat
+        flat = larger
+    return strided(flat, place)
 
 
 def extent(view: Geometry) -> int:

@@ -32,6 +32,7 @@ from clew.errors import (
 )
 from clew.observers import observers, tell_memory
 from clew.site import here
+from clew.size import Size
 from clew.storage import VersionCounter
 
 
@@ -150,14 +151,21 @@ class Tensor:
     def requires_grad(self) -> bool:
         """Whether gradients are computed for this tensor."""
         meta = self._meta
-        if meta is not None and meta.base is not None and not self._requires_grad:
-            self._gradient_edge()
-            # A view made under no_grad is a leaf that requires grad when its base does.
-            self._requires_grad = self._requires_grad or meta.base.requires_grad
-        return self._requires_grad
+        return self._requires_grad or (
+            # A view of what requires grad does, though made under no_grad it has no edge.
+            meta is not None and meta.base is not None and meta.base.requires_grad
+        )
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if self.grad_fn is not None and value:
+            raise RequiresGradError(
+                "you can only change requires_grad flags of leaf variables.",
+                self,
+                "leave it: what is computed from a tensor that requires grad requires grad too",
+            )
+        if value and self._array.dtype.kind not in "fcV":
+            raise _only_floating(self, "floating point and complex dtype")
         self.requires_grad_(value)
 
     @requires_grad.deleter
@@ -183,11 +191,7 @@ class Tensor:
                 "the forward",
             )
         if requires_grad and self._array.dtype.kind not in "fcV":
-            raise RequiresGradError(
-                "only Tensors of floating point dtype can require gradients",
-                self,
-                "convert it first: x.float().requires_grad_()",
-            )
+            raise _only_floating(self, "floating point dtype")
         if requires_grad and self.is_inference() and not state.inference:
             raise InferenceTensorError(
                 "Setting requires_grad=True on inference tensor outside InferenceMode is not "
@@ -252,7 +256,7 @@ class Tensor:
                 "compute it from a tensor that requires grad, outside no_grad",
             )
         node, output_nr = self._gradient_edge()
-        if node.seq == FIRST or self.retains_grad:
+        if self._edge is None or self.retains_grad:
             return
         self._ensure_meta().retains_grad = True
         node._hooks().retain[output_nr] = Retain(self)
@@ -266,7 +270,7 @@ class Tensor:
         if not self.requires_grad:
             raise RequiresGradError(_NO_HOOK, self, _NO_HOOK_CURE)
         node, output_nr = self._gradient_edge()
-        if node.seq == FIRST:
+        if self._edge is None:
             meta = self._ensure_meta()
             if meta.hooks is None:
                 meta.hooks = OrderedDict()
@@ -319,6 +323,8 @@ class Tensor:
         Raises:
             RuntimeError: it is a view, whose base would still be in the graph.
         """
+        if state.inference:
+            return self
         meta = self._ensure_meta()
         if meta.base is not None:
             raise RuntimeError(
@@ -424,41 +430,16 @@ class Tensor:
 _new = object.__new__
 
 
-class Size(tuple[int, ...]):
-    """A tensor's shape: a tuple of ints."""
-
-    __slots__ = ()
-
-    def numel(self) -> int:
-        """The number of elements of a tensor of this shape."""
-        total = 1
-        for n in self:
-            total *= n
-        return total
-
-    def __repr__(self) -> str:
-        return f"torch.Size([{', '.join(map(str, self))}])"
-
-    __str__ = __repr__
-
-    def __add__(self, other: Any) -> Size:
-        return Size(tuple.__add__(self, tuple(other)))
-
-    def __mul__(self, other: Any) -> Size:
-        return Size(tuple.__mul__(self, other))
-
-    __rmul__ = __mul__
-
-    def __getitem__(self, index: Any) -> Any:
-        found = tuple.__getitem__(self, index)
-        return Size(found) if isinstance(index, slice) else found
-
-    def __reduce__(self) -> Any:
-        return (Size, (tuple(self),))
-
-
 _NO_HOOK = "cannot register a hook on a tensor that doesn't require gradient"
 _NO_HOOK_CURE = "compute it from a tensor that requires grad, or call x.requires_grad_() first"
+
+
+def _only_floating(tensor: Tensor, types: str) -> RequiresGradError:
+    return RequiresGradError(
+        f"only Tensors of {types} can require gradients",
+        tensor,
+        "convert it first: x.float().requires_grad_()",
+    )
 
 
 def _check_grad(tensor: Tensor, grad: Any) -> None:

@@ -52,6 +52,12 @@ def xlogy_with_number(v: Values) -> Samples:
     yield call("empty", v.nonzero(0, 3), 1.5)
 
 
+@samples("replaced_memory")
+def replaced_memory(v: Values) -> Samples:
+    says = "derivative for aten::set_ is not implemented"
+    yield call("usual", v.real(2, 3), v.real(2, 3), refuses=says)
+
+
 @samples("heaviside")
 def heaviside(v: Values) -> Samples:
     says = "derivative for aten::heaviside is not implemented"

@@ -48,19 +48,13 @@ KNOWN_RESULTS: dict[str, str] = {
 """Op and sample: why results or gradients differ from torch's."""
 
 KNOWN_GRAPHS: dict[str, str] = {
-    "rsub-*": _OVERLOADS,
-    "remainder-*": _OVERLOADS,
-    "fmod-*": _OVERLOADS,
-    "xlogy-number": _OVERLOADS,
-    "special_xlog1py-number": _OVERLOADS,
     "normal_each-number": _OVERLOADS,
-    "round-variant2": _OVERLOADS,
     "standard_gamma_grad-*": _NO_RULE,
     "dirichlet_grad-*": _NO_RULE,
     "binomial-*": _NO_RULE,
     "heaviside-*": _NO_RULE,
-    "scatter_combine-*": _NO_RULE,
     "floor_divide-*": _NO_RULE,
+    "scatter_combine-*": _NO_RULE,
     "mul-number": "torch keeps a number as a tensor",
     "div-number": "torch keeps a number as a tensor",
     "div_rounded-number": "torch keeps a number as a tensor",

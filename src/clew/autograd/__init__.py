@@ -25,11 +25,13 @@ from clew.autograd.modes import (
     set_multithreading_enabled,
     state,
 )
-from clew.autograd.node import GradientEdge, Node
+from clew.autograd.node import AccumulateGrad, GradientEdge, Node
 from clew.autograd.saved import hook_stack
 from clew.autograd.seeds import as_tuple, batches_of, gradients_of, is_single
 from clew.autograd.transforms import NO_BACKWARD, innermost, refuse_in_transform, running
+from clew.config import warn_once
 from clew.dispatch import TENSORS
+from clew.dtypes import of_numpy
 from clew.errors import NoGradientPathError, UnusedInputError
 from clew.tensor import Tensor
 
@@ -115,18 +117,14 @@ def backward(
         grad_tensors = grad_variables
     if running:
         refuse_in_transform(NO_BACKWARD)
-    edges = None
     if inputs is not None:
-        given = (inputs,) if is_single(inputs) else tuple(inputs)
-        if not given:
+        inputs = (inputs,) if is_single(inputs) else tuple(inputs)
+        if not inputs:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-        edges = [_input_edge(x, i, accumulate=True) for i, x in enumerate(given)]
-    if create_graph:
-        _warn_reference_cycle()
     roots = as_tuple(tensors)
     gradients = gradients_of(roots, grad_tensors)
     keep = create_graph if retain_graph is None else retain_graph
-    _run(roots, gradients, keep, create_graph, accumulate=True, edges=edges)
+    _run(roots, gradients, keep, create_graph, accumulate=True, inputs=inputs)
 
 
 def grad(
@@ -182,8 +180,7 @@ def grad(
         found = _batched(roots, wanted, grad_outputs, keep, create_graph, allow_unused)
     else:
         gradients = gradients_of(roots, grad_outputs)
-        edges = [_input_edge(x, i, accumulate=False) for i, x in enumerate(wanted)]
-        found = _run(roots, gradients, keep, create_graph, accumulate=False, edges=edges)
+        found = _run(roots, gradients, keep, create_graph, accumulate=False, inputs=wanted)
     if materialize_grads:
         found = [_or_zeros(g, x, create_graph) for g, x in zip(found, wanted)]
     elif not allow_unused:
@@ -242,8 +239,9 @@ def _run(
     create_graph: bool,
     *,
     accumulate: bool,
-    edges: Any,
+    inputs: tuple[Any, ...] | None,
 ) -> list[Any]:
+    """Start the engine; the checks come in PyTorch's order: roots, then inputs."""
     # Gradients that have tangents, or that `vmap` has made batches of, are tensors in any case.
     tensors = running and innermost() is not None
     algebra: Any = TENSOR if create_graph else UNRECORDED if tensors else ARRAY
@@ -252,8 +250,11 @@ def _run(
         edge = _root_edge(root)
         if edge[0] is None:
             raise NoGradientPathError(i, root)
-        start.append((edge, gradient._array if algebra is ARRAY else gradient))
+        start.append((edge, _of_type(gradient, edge, algebra)))
     gradients.clear()  # the engine is to hold them alone
+    edges = inputs and [_input_edge(x, i, accumulate=accumulate) for i, x in enumerate(inputs)]
+    if create_graph and accumulate:
+        _warn_reference_cycle()
     recorded, pairs = state.grad_enabled, hook_stack.pairs
     state.grad_enabled = create_graph
     hook_stack.pairs = list(pairs)  # what hooks and rules enter or leave is undone
@@ -261,7 +262,17 @@ def _run(
         found = run_backward(start, algebra, keep_graph=keep, accumulate=accumulate, inputs=edges)
     finally:
         state.grad_enabled, hook_stack.pairs = recorded, pairs
-    return [algebra.wrap(g) for g in found]
+    wrapped = {id(g): algebra.wrap(g) for g in found}  # of an input given twice the same tensor
+    return [wrapped[id(g)] for g in found]
+
+
+def _of_type(gradient: Tensor, edge: Any, algebra: Any) -> Any:
+    """The gradient of a root, in the root's type."""
+    node, output_nr = edge
+    meta = node.metas[output_nr]
+    if meta is not None and gradient._array.dtype != meta[1]:
+        gradient = TENSORS.to_dtype(gradient, dtype=of_numpy(meta[1]))
+    return gradient._array if algebra is ARRAY else gradient
 
 
 def _root_edge(root: Any) -> Any:
@@ -280,6 +291,8 @@ def _input_edge(x: Any, position: int, *, accumulate: bool) -> Any:
     if accumulate:
         x.retain_grad()
     edge = x._gradient_edge()
+    if edge[0] is None and x.requires_grad:  # a view without an edge: nothing leads to it
+        return (AccumulateGrad(x), 0)
     if edge[0] is None:
         raise UnusedInputError(
             "One of the differentiated Tensors does not require grad",
@@ -289,23 +302,15 @@ def _input_edge(x: Any, position: int, *, accumulate: bool) -> Any:
     return edge
 
 
-_warned: set[str] = set()
-
-
 def _warn_reference_cycle() -> None:
-    from clew.config import switches
-
-    if "cycle" in _warned and not switches.warn_always:
-        return
-    _warned.add("cycle")
-    warnings.warn(
+    warn_once(
+        "cycle",
         "Using backward() with create_graph=True will create a reference cycle between the "
         "parameter and its gradient which can cause a memory leak. We recommend using "
         "autograd.grad when creating the graph to avoid this. If you have to use this function, "
         "make sure to reset the .grad fields of your parameters to None after use to break the "
         "cycle and avoid the leak.",
-        UserWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
 
 

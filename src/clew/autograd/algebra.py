@@ -16,6 +16,7 @@ from clew.autograd.saved import PackedTensor, SavedTensor, SavedTuple
 from clew.dispatch import ARRAYS, TENSORS, apply_inplace
 from clew.errors import GradientMismatchError, recorded
 from clew.op import REGISTRY
+from clew.ops.layout import empty_alike
 from clew.storage import has_no_gaps
 from clew.tensor import Tensor
 
@@ -49,7 +50,7 @@ class ArrayAlgebra:
         if _is_sole(buffer, index) and buffer[index].dtype == grad.dtype:
             np.add(buffer[index], grad, out=buffer[index])
         else:
-            buffer[index] = np.asarray(np.add(buffer[index], grad))
+            buffer[index] = _sum(buffer[index], grad)
 
     def fit(self, grad: Any, meta: Any, node: Any, index: int) -> Any:
         """The gradient in the shape and dtype of what it is the gradient of."""
@@ -74,8 +75,10 @@ class ArrayAlgebra:
             return
         if _is_sole(grads, 0) and _lies_like(grads[0], leaf._array):
             leaf._grad = Tensor._from_array(grads[0])
-        else:
-            leaf._grad = Tensor._from_array(_copied(grads[0], leaf._array))
+            return
+        leaf._grad = Tensor._from_array(_copied(grads[0], leaf._array))
+        if has_no_gaps(leaf._array):  # PyTorch writes into new memory laid out as the leaf's
+            leaf._grad._counter.bump("gradient accumulation in backward", site)
 
     def check_nan(self, node: Any, results: Sequence[Any]) -> None:
         """Raise if a result holds NaN (anomaly mode)."""
@@ -174,6 +177,14 @@ class UnrecordedAlgebra(TensorAlgebra):
 ARRAY = ArrayAlgebra()
 TENSOR = TensorAlgebra()
 UNRECORDED = UnrecordedAlgebra()
+
+
+def _sum(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """The sum, laid out as the first where the two differ, as PyTorch does it."""
+    if first.strides == second.strides or first.shape != second.shape:
+        return np.asarray(np.add(first, second))
+    out = empty_alike(first, np.result_type(first, second))
+    return np.add(first, second, out=out)
 
 
 _ONE_HOLDER = 2

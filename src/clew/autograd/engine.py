@@ -68,11 +68,12 @@ class GraphTask:
         freed: what takes the place of saved values that are released.
         node: the node that runs now.
         reached: the nodes that the roots lead to.
+        root: the only root, where nothing leads to it.
     """
 
     __slots__ = (
         "__weakref__", "algebra", "callbacks", "captured", "captures", "freed", "id",
-        "keep_graph", "node", "reached", "wanted",
+        "keep_graph", "node", "reached", "root", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -88,6 +89,7 @@ class GraphTask:
         self.freed = Freed()
         self.node: Node | None = None
         self.reached: dict[Node, int] = {}
+        self.root: Node | None = None
         if inputs is not None and not accumulate:
             for position, (node, output_nr) in enumerate(inputs):
                 self.captures.setdefault(node, []).append((output_nr, position))
@@ -123,6 +125,8 @@ def run_backward(
     task = GraphTask(algebra, keep_graph=keep_graph, accumulate=accumulate, inputs=inputs)
     dependencies, parents = _explore([edge[0] for edge, _ in roots], inputs is not None)
     task.reached = dependencies
+    if len(roots) == 1 and not dependencies[roots[0][0][0]]:
+        task.root = roots[0][0][0]
     if inputs is not None:
         task.wanted = _leading_to(inputs, parents, accumulate)
     outer, current.task = current.task, task
@@ -151,7 +155,18 @@ def _run_to_the_end(
 
 
 def will_run(task: GraphTask, node: Node) -> bool:
-    """Whether the pass computes the gradients that arrive at `node`."""
+    """Whether the pass computes the gradients that arrive at `node`.
+
+    Raises:
+        RuntimeError: it is a leaf's, whose gradient the pass returns and does not accumulate.
+    """
+    if node is task.root:  # PyTorch takes it for outside the graph
+        return False
+    if node in task.captures and not node.edges and node in task.reached:
+        raise RuntimeError(
+            "A leaf node was passed to _will_engine_execute_node but we are currently running "
+            "autograd.grad(). This is currently not supported."
+        )
     if task.wanted is None:
         return node in task.reached
     return node in task.reached and (node in task.wanted or node in task.captures)
@@ -323,8 +338,9 @@ def _accumulate(node: AccumulateGrad, grads: list[Any], task: GraphTask) -> None
     if hooks is not None and hooks.before:
         call_before(node, grads, algebra)
     if grads[0] is not None:
-        with node.lock:
-            algebra.accumulate(node.variable, grads, task.freed.site)
+        if node.variable._requires_grad:  # detach_() may have taken it out since
+            with node.lock:
+                algebra.accumulate(node.variable, grads, task.freed.site)
         if meta.post_accumulate:
             call_post_accumulate(node)
     if hooks is not None and hooks.after:

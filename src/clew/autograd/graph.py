@@ -114,10 +114,10 @@ class disable_saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Keep copies of the saved tensors instead of the tensors; on a CPU that is all it does."""
+    """Keep the saved tensors on the CPU, where they are."""
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
-        super().__init__(lambda tensor: tensor.detach().clone(), lambda packed: packed)
+        super().__init__(lambda tensor: tensor.detach(), lambda packed: packed)
 
 
 # -- hooks on several tensors
@@ -196,12 +196,14 @@ def register_multi_grad_hook(
 
     Raises:
         ValueError: there is no such mode.
-        RuntimeError: in mode "all", a tensor does not require grad.
+        AssertionError: in mode "all", a tensor does not require grad.
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     if mode == "any":
         first = _WhenAny(fn)
         return _Handles([t.register_hook(first) for t in tensors if t.requires_grad])
+    if not all(t.requires_grad for t in tensors):
+        raise AssertionError("Expected gradient function to be set")
     every = _WhenAll(tensors, fn)
     return _Handles([t.register_hook(every.hook(i)) for i, t in enumerate(tensors)])

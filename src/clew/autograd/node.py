@@ -11,6 +11,7 @@ Note [No cycles]
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 import weakref
 from collections import OrderedDict
@@ -31,6 +32,8 @@ from clew.dtypes import dtype, of_numpy
 from clew.errors import describe, spaced
 from clew.op import NO_ATTRS, Op
 from clew.plan import INPUT, Plan
+
+_BACKWARD = re.compile(r"Backward(\d*)$")
 
 next_sequence_nr = itertools.count().__next__
 """Nodes are numbered as they are made; the engine runs the highest ready number first."""
@@ -104,8 +107,9 @@ class Node:
         return type(self).__name__
 
     def short_name(self) -> str:
-        """The name as PyTorch's messages print it: ``Exp`` of ``ExpBackward0``."""
-        return self.name().rstrip("0123456789").removesuffix("Backward")
+        """The name as PyTorch's messages print it: ``Exp`` of ``ExpBackward0``, ``Pow1`` of
+        ``PowBackward1``."""
+        return _BACKWARD.sub(r"\1", self.name().removesuffix("0"))
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:

@@ -35,6 +35,11 @@ FIRST = 2**64 - 1
 
 Hook = Callable[[Any], Any]
 
+_HOOKS_SET = (
+    "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one "
+    "pair of hooks is allowed at a time."
+)
+
 
 class Saved:
     """What a node keeps in the place of a tensor; PyTorch's name of it is ``SavedTensor``."""
@@ -81,10 +86,21 @@ class SavedTensor(Saved):
 
     def check(self, node: Any) -> None:
         """Raise if the tensor is no longer what was saved."""
-        if self.tensor._counter.value != self.version:
-            raise modified(self, node)
+        self.check_version(node)
         if self.output_nr is None and self.tensor._edge is None:
             _refuse_detached(self, node)
+
+    def check_version(self, node: Any) -> None:
+        """Raise if the tensor was written to since."""
+        if self.tensor._counter.value != self.version:
+            raise modified(self, node)
+
+    def show(self, node: Any) -> Any:
+        """The tensor as `node` shows it, though it may have been detached in place since."""
+        if self.packed is None and self.output_nr is None:
+            self.check_version(node)
+            return self.tensor
+        return self.unpack(node)
 
     def array(self, node: Any) -> np.ndarray:
         """The values, for a first-order backward."""
@@ -113,8 +129,8 @@ class SavedTensor(Saved):
     def register_hooks(self, pack_hook: Hook, unpack_hook: Hook) -> None:
         """As of `Saved`."""
         if self.packed is not None:
-            raise RuntimeError("Calling register_hooks on a saved tensor with hooks already set.")
-        self.packed = PackedTensor(self.tensor, (pack_hook, unpack_hook), self.output_nr)
+            raise RuntimeError(_HOOKS_SET)
+        self.packed = PackedTensor(self.tensor, (pack_hook, unpack_hook), self.output_nr, late=True)
 
 
 def share_tangents(alias: Any, tensor: Any) -> None:
@@ -165,13 +181,18 @@ class PackedTensor(Saved):
 
     __slots__ = ("edge", "hooks", "maker", "packed", "output_nr", "__weakref__")
 
-    def __init__(self, tensor: Any, hooks: tuple[Hook, Hook], output_nr: int | None) -> None:
+    def __init__(
+        self, tensor: Any, hooks: tuple[Hook, Hook], output_nr: int | None, *, late: bool = False
+    ) -> None:
         self.hooks = hooks
         self.output_nr = output_nr
         self.maker: Any = None
         self.edge = tensor._gradient_edge() if output_nr is None else None
         version = tensor._counter.value
-        if output_nr is not None:  # as PyTorch shows it: requiring grad, its node not yet known
+        if late:
+            tensor = tensor.detach()
+        if output_nr is not None and not late:
+            # As PyTorch shows it: requiring grad, its node not yet known.
             tensor = tensor._alias()
             tensor._requires_grad = True
         with no_grad():
@@ -214,7 +235,7 @@ class PackedTensor(Saved):
 
     def register_hooks(self, pack_hook: Hook, unpack_hook: Hook) -> None:
         """Refused: the tensor has hooks."""
-        raise RuntimeError("Calling register_hooks on a saved tensor with hooks already set.")
+        raise RuntimeError(_HOOKS_SET)
 
 
 class SavedTuple:

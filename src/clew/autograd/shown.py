@@ -108,7 +108,8 @@ def _attributes(plan: Plan) -> set[str]:
 
 def _is_tensor(op: Op, save: Save) -> bool:
     """Whether PyTorch keeps this as a tensor; some ops have an overload for a number instead."""
-    return save.kind in (INPUT, OUTPUT, INPUTS) and save.name != _SCALARS.get(op.name)
+    scalar = save.name in (op.without, _SCALARS.get(op.name))
+    return save.kind in (INPUT, OUTPUT, INPUTS) and not scalar
 
 
 def _shown(node: Any, save: Save, position: int) -> Any:
@@ -116,7 +117,7 @@ def _shown(node: Any, save: Save, position: int) -> Any:
         node.saved.raise_for(node)
     value = node.saved[position]
     if isinstance(value, _KEPT):
-        return value.unpack(node)
+        return value.show(node) if isinstance(value, SavedTensor) else value.unpack(node)
     if isinstance(value, _NUMBERS) and _is_tensor(node.op, save):
         return _tensor_of(value)
     return value

@@ -101,6 +101,32 @@ def accumulator(tensor: Any) -> AccumulateGrad:
     return node
 
 
+def mark_view(out: Any, source: Any, creation: Creation) -> bool:
+    """Note what `out` is a view of; see Note [Views].
+
+    Returns:
+        Whether it can have a history: a view of an inference tensor is one itself, and no view.
+    """
+    meta = out._ensure_meta()
+    above = source._meta
+    if above is not None and above.inference:
+        meta.inference = True
+        return False
+    meta.view_version = source._counter.value
+    if above is None or above.base is None:
+        meta.base = source
+    else:
+        meta.base = above.base
+        if above.creation is not Creation.NORMAL:
+            creation = above.creation
+    if state.inference:
+        creation = Creation.INFERENCE
+    elif not state.grad_enabled:
+        creation = Creation.NO_GRAD
+    meta.creation = creation
+    return True
+
+
 def refresh(tensor: Any) -> None:
     """Make the edge of a view anew if its base was written to; see Note [Views]."""
     meta = tensor._meta
@@ -165,7 +191,7 @@ def check_inplace(tensor: Any, name: str, records: bool) -> None:
         return
     if meta is not None and meta.base is not None:
         _check_view(tensor, meta, name)
-    elif tensor._edge is None and tensor._requires_grad:
+    if tensor._edge is None and tensor._requires_grad:
         raise LeafModifiedError(tensor, name, view=False)
 
 
@@ -173,7 +199,7 @@ def _check_view(tensor: Any, meta: TensorMeta, name: str) -> None:
     base = meta.base
     if meta.creation is not Creation.NORMAL:
         raise _view_error(tensor, meta, name)
-    if base._edge is None and base._requires_grad:
+    if base._edge is None and tensor.requires_grad:
         raise LeafModifiedError(tensor, name, view=True)
 
 
@@ -277,6 +303,9 @@ class CopySlices(Node):
         meta = self.fn.metas[0]
         if inside is not None:
             inside = algebra.fit(inside, meta, self.fn, 0)
+        if self.edges[0][0] is None or (need is not None and not need[0]):
+            results[0] = None
+            return results
         results[0] = F.put_strided(grad, inside, view=self.view, base=self.base, kind=self.kind)
         return results
 

@@ -24,7 +24,7 @@ def add(self: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
         result = apply(_ADD, (self, other))
     else:
         result = apply(_ADD_SCALED, (self, other), {"alpha": alpha})
-    return result if out is None else write_out(out, result, "add")
+    return result if out is None else write_out(out, result, "add", (self, other))
 
 
 @composite(function=False)
@@ -42,7 +42,7 @@ def sub(self: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
         result = apply(_SUB, (self, other))
     else:
         result = apply(_SUB_SCALED, (self, other), {"alpha": alpha})
-    return result if out is None else write_out(out, result, "sub")
+    return result if out is None else write_out(out, result, "sub", (self, other))
 
 
 @composite(function=False, aliases=("subtract_",), name="sub_")

@@ -12,6 +12,7 @@ from clew.autograd.transforms import like, running
 from clew.device import require_cpu
 from clew.functions.data import array_of, refuse_negative_strides
 from clew.functions.shape import sizes
+from clew.ops.layout import empty_alike
 from clew.ops.scalars import checked_number
 from clew.publish import composite, write_out
 from clew.storage import Geometry, extent, strided
@@ -201,7 +202,7 @@ def full(
     return _made(np.full(sizes((size,)), value, kind.numpy), out, device, requires_grad)
 
 
-def _like(name: str, array: Any, fresh: Any, doc: str) -> Any:
+def _like(name: str, fill: int | None, fresh: Any, doc: str) -> Any:
     def function(
         self: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None,
         requires_grad: bool = False, memory_format: Any = None,
@@ -216,20 +217,23 @@ def _like(name: str, array: Any, fresh: Any, doc: str) -> Any:
                 self._array.shape,
             )
             return made
-        order: Any = "K" if memory_format in (None, dtypes.preserve_format) else "C"
-        return make(array(self._array, kind, order), None, device, requires_grad)
+        if memory_format in (None, dtypes.preserve_format):
+            filled = empty_alike(self._array, kind)
+        else:
+            filled = np.empty(self._array.shape, kind)
+        if fill is not None:
+            filled.fill(fill)
+        return make(filled, None, device, requires_grad)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return composite(method=False)(function)
 
 
-zeros_like = _like(
-    "zeros_like", np.zeros_like, np.zeros, "Zeros of the shape and type of a tensor."
-)
-ones_like = _like("ones_like", np.ones_like, np.ones, "Ones of the shape and type of a tensor.")
+zeros_like = _like("zeros_like", 0, np.zeros, "Zeros of the shape and type of a tensor.")
+ones_like = _like("ones_like", 1, np.ones, "Ones of the shape and type of a tensor.")
 empty_like = _like(
-    "empty_like", np.empty_like, np.empty, "Uninitialised, of the shape and type of a tensor."
+    "empty_like", None, np.empty, "Uninitialised, of the shape and type of a tensor."
 )
 
 
@@ -243,8 +247,8 @@ def full_like(
     kind = dtype.numpy if dtype else self._array.dtype
     if not isinstance(self._array, np.ndarray):  # a batch of examples, which share the result
         return make(np.full(self._array.shape, value, kind), None, device, requires_grad)
-    order: Any = "K" if memory_format in (None, dtypes.preserve_format) else "C"
-    filled = np.empty_like(self._array, kind, order)
+    keeps = memory_format in (None, dtypes.preserve_format)
+    filled = empty_alike(self._array, kind) if keeps else np.empty(self._array.shape, kind)
     filled.fill(checked_number(value, kind))
     return make(filled, None, device, requires_grad)
 

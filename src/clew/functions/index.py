@@ -16,6 +16,7 @@ from clew.op import REGISTRY
 from clew.ops.rules import wrap_dim
 from clew.ops.scalars import checked_number
 from clew.publish import composite
+from clew.storage import geometry
 from clew.tensor import Tensor
 
 _SCATTER, _SCATTER_VALUE = REGISTRY["scatter"], REGISTRY["scatter_value"]
@@ -107,6 +108,29 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return apply_inplace(REGISTRY["masked_fill_tensor"], self, (mask, value))
     return apply_inplace(REGISTRY["masked_fill"], self, (mask,), {"value": value})
+
+
+@composite(function=False)
+def fill_diagonal_(self: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
+    """Fill the main diagonal with a number; with `wrap`, a tall matrix's once and again.
+
+    Raises:
+        RuntimeError: less than two dimensions, or more of unequal size.
+    """
+    shape = self._array.shape
+    if len(shape) < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    place = geometry(self._array)
+    step, size = sum(place.stride), min(shape)
+    self.as_strided((size,), (step,), place.offset).fill_(fill_value)
+    if wrap and len(shape) == 2 and shape[0] > shape[1] + 1:
+        width = shape[1]
+        again = max(-(-self._array.size // (width + 1)) - size, 0)
+        first = place.offset + place.stride[0] * (width + 1)
+        self.as_strided((again,), (step,), first).fill_(fill_value)
+    return self
 
 
 @composite(out=True)

@@ -19,13 +19,13 @@ from clew.dispatch import apply, apply_inplace
 from clew.functions.data import array_of
 from clew.op import REGISTRY
 from clew.ops.index import MASKS
+from clew.ops.scalars import checked_number
 from clew.publish import composite
-from clew.storage import overlaps_itself
 from clew.tensor import Tensor
 
 _SELECT, _SLICE, _UNSQUEEZE = REGISTRY["select"], REGISTRY["slice"], REGISTRY["unsqueeze"]
 _ALIAS, _INDEX, _INDEX_PUT = REGISTRY["alias"], REGISTRY["index"], REGISTRY["index_put"]
-_COPY, _FILL, _FILL_TENSOR = REGISTRY["copy"], REGISTRY["fill"], REGISTRY["fill_tensor"]
+_COPY, _FILL_TENSOR = REGISTRY["copy"], REGISTRY["fill_tensor"]
 _VIEW, _EXPAND = REGISTRY["view"], REGISTRY["expand"]
 _NUMBERS = (bool, int, float, complex)
 
@@ -257,12 +257,9 @@ def _number_for(self: Tensor, value: Any) -> Any:
 
 def _write(view: Tensor, value: Any) -> None:
     if not isinstance(value, Tensor):
-        if overlaps_itself(view._array):
-            # PyTorch assigns numbers as tensors, which it refuses here, unlike ``fill_(number)``.
-            apply_inplace(_FILL_TENSOR, view, (Tensor._from_array(np.asarray(value)),))
-        else:
-            apply_inplace(_FILL, view, (), {"value": value})
-        return
+        # PyTorch assigns numbers as tensors, of which graphs and errors tell.
+        array = np.asarray(checked_number(value, view._array.dtype), view._array.dtype)
+        value = Tensor._from_array(array)
     shape = view._array.shape
     if value._array.shape != shape:
         if not value._array.ndim:

@@ -58,7 +58,8 @@ def _look_anew(target: Tensor, op: Op, attrs: dict[str, Any], name: str) -> Tens
         plan = plan_for(op, 1, 1)
         saved = (target._array.shape,) * len(plan.saves)  # a view's rule needs no more
         metas = ((array.shape, array.dtype),)
-        node = _NODES[op.name](plan, (target._gradient_edge(),), saved, attrs, metas, here())
+        make, edges = _NODES[op.name], (target._gradient_edge(),)
+        node = make(plan, edges, saved, attrs, metas, here())
         target._edge = (node, 0)
     target._array = array
     target._counter.bump(name)
@@ -84,6 +85,11 @@ def _tangents(target: Tensor) -> list[Tensor]:
 @composite(function=False)
 def t_(self: Tensor) -> Tensor:
     """`t`, in place."""
+    check_inplace(self, "t_", self.requires_grad and state.grad_enabled)
+    if self._array.ndim > 2:
+        raise RuntimeError(
+            f"t_() expects a tensor with <= 2 dimensions, but self is {self._array.ndim}D"
+        )
     return _look_anew(self, REGISTRY["t"], {}, "t_")
 
 

@@ -17,7 +17,7 @@ from clew.tensor import Tensor
 
 _MM, _MV, _DOT, _BMM = (REGISTRY[name] for name in ("mm", "mv", "dot", "bmm"))
 _ADD, _ADDMM, _T = REGISTRY["add"], REGISTRY["addmm"], REGISTRY["t"]
-_TRANSPOSE, _EXPAND, _SQUEEZE = (REGISTRY[n] for n in ("transpose", "expand", "unsafe_squeeze"))
+_TRANSPOSE, _EXPAND = REGISTRY["transpose"], REGISTRY["expand"]
 _UNSAFE_VIEW, _VIEW, _UNSQUEEZE = (REGISTRY[n] for n in ("unsafe_view", "view", "unsqueeze"))
 
 
@@ -63,7 +63,7 @@ def matmul(self: Tensor, other: Tensor) -> Any:
         return apply(_MV, (self, other))
     if dims == (1, 2):
         row = apply(_UNSQUEEZE, (self,), {"dim": 0})
-        return apply(_SQUEEZE, (apply(_MM, (row, other)),), {"dim": 0})
+        return apply(_MM, (row, other)).squeeze_(0)
     return _folded(self, other) if _should_fold(self, other) else _batched(self, other)
 
 

@@ -47,7 +47,7 @@ def _sum_like(name: str) -> Any:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"The {name} of all elements, or over `dim`."
-    return composite()(function)
+    return composite(out=True)(function)
 
 
 sum = _sum_like("sum")
@@ -70,7 +70,7 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     return result.view(wanted) if extra else result
 
 
-@composite()
+@composite(out=True)
 def prod(self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The product of all elements, or along `dim`."""
     if dim is None:

@@ -35,8 +35,47 @@ def view(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
     """
     kind = dtype or (size[0] if size and isinstance(size[0], dtypes.dtype) else None)
     if kind is not None:
-        return Tensor._from_array(self._array.view(kind.numpy))
+        return _read_as(self, kind)
     return _view(self, sizes(size))
+
+
+def _check_sizes(self: Tensor, kind: dtypes.dtype) -> None:
+    """Refuse to read elements as others of another size where they do not lie so."""
+    size, new = self._array.itemsize, kind.numpy.itemsize
+    names = f"{dtypes.scalar_name(self._array.dtype)} as {dtypes.scalar_name(kind.numpy)}"
+    view = f"to view {names} (different element sizes)"
+    if not self._array.ndim:
+        raise RuntimeError(f"self.dim() cannot be 0 {view}")
+    place = geometry(self._array)
+    if place.stride[-1] != 1:
+        raise RuntimeError(f"self.stride(-1) must be 1 {view}, but got {place.stride[-1]}")
+    if new <= size:
+        return
+    ratio = new // size
+    if place.size[-1] % ratio:
+        raise RuntimeError(
+            f"self.size(-1) must be divisible by {ratio} {view}, but got {place.size[-1]}"
+        )
+    if place.offset % ratio:
+        raise RuntimeError(
+            f"self.storage_offset() must be divisible by {ratio} {view}, but got {place.offset}"
+        )
+    for d, stride in enumerate(place.stride[:-1]):
+        if stride % ratio:
+            raise RuntimeError(
+                f"self.stride({d}) must be divisible by {ratio} {view}, but got {stride}"
+            )
+
+
+def _read_as(self: Tensor, kind: dtypes.dtype) -> Tensor:
+    """The same memory, and version, read as another type; without a gradient."""
+    size, new = self._array.itemsize, kind.numpy.itemsize
+    if size != new:
+        _check_sizes(self, kind)
+    array = self._array.view(kind.numpy)
+    made = Tensor._from_array(array)
+    made._counter = self._counter
+    return made
 
 
 @composite(function=False)

@@ -198,7 +198,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             )
     if dtype is not None and dtype.numpy != self._array.dtype:
         return apply(_TO_DTYPE, (self,), {"dtype": dtype})
-    return self.clone() if copy_ else self
+    return apply(_TO_DTYPE, (self,), {"dtype": self.dtype}) if copy_ else self
 
 
 def _cast_method(name: str, dtype: dtypes.dtype) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clew import dtypes
+from clew.config import warn_once
 from clew.dispatch import apply
 from clew.op import REGISTRY
 from clew.publish import composite
@@ -144,8 +145,23 @@ def _property(name: str, getter: Any, doc: str) -> None:
 
 
 def _reverse_dims(self: Tensor) -> Any:
+    if self._array.ndim == 0:
+        _warn_of_number("T", "This function is the identity in these cases.")
+    elif self._array.ndim != 2:
+        warn_once(
+            "T",
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
+            "deprecated and it will throw an error in a future release. Consider `x.mT` to "
+            "transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to "
+            "reverse the dimensions of a tensor.",
+            stacklevel=2,
+        )
     dims = tuple(reversed(range(self._array.ndim)))
     return apply(REGISTRY["permute"], (self,), {"dims": dims})
+
+
+def _warn_of_number(name: str, advice: str) -> None:
+    warn_once(f"0-D {name}", f"Tensor.{name} is deprecated on 0-D tensors. {advice}", stacklevel=3)
 
 
 def _swapped(name: str, conjugate: bool, only_matrices: bool) -> Any:
@@ -160,6 +176,9 @@ def _swapped(name: str, conjugate: bool, only_matrices: bool) -> Any:
             raise RuntimeError(
                 f"tensor.{name} is only supported on {accepted}. Got {ndim}-D tensor.{hint}"
             )
+        if not ndim:
+            identity = "This function is the identity in these cases."
+            _warn_of_number(name, "Consider using x.conj()." if conjugate else identity)
         swapped = apply(REGISTRY["transpose"], (self,), {"dim0": -2, "dim1": -1}) if ndim else self
         if conjugate and self._array.dtype.kind == "c":
             return apply(REGISTRY["conj"], (swapped,))

@@ -13,7 +13,9 @@ from clew.autograd.views import check_inplace
 from clew.device import CPU, device
 from clew.functions.shape import sizes
 from clew.observers import tell_memory
+from clew.op import NO_ATTRS, REGISTRY
 from clew.publish import composite
+from clew.recording import after_write, before_write
 from clew.rng.target import range_of
 from clew.sharing import shared_array, shared_memory
 from clew.storage import (
@@ -23,6 +25,7 @@ from clew.storage import (
     extent,
     flat_storage,
     geometry,
+    resized,
     root,
     strided,
 )
@@ -216,9 +219,16 @@ def set_(
         RuntimeError: the tensor is a leaf that requires grad, the types differ, or the size and
             strides reach beyond the storage.
     """
-    check_inplace(self, "set_", self.requires_grad and state.grad_enabled)
-    self._array = _array_at(self, source, storage_offset, size, stride)
+    array = _array_at(self, source, storage_offset, size, stride)
+    given = isinstance(source, Tensor) and source.requires_grad
+    records = (self.requires_grad or given) and state.grad_enabled
+    check_inplace(self, "set_", records)
+    op, mask = REGISTRY["replaced_memory"], self.requires_grad | given << 1
+    pending = before_write(op, (self, source), NO_ATTRS, mask) if records else None
+    self._array = array
     self._counter.bump("set_")
+    if pending is not None:
+        after_write(pending, self, NO_ATTRS)
     tell_memory(self)
     if self._meta is not None:  # as a leaf it is another one now
         self._meta.accumulator = None
@@ -265,19 +275,14 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     """
     if self.requires_grad and not (state.inference or self.is_inference()):
         raise RuntimeError("cannot resize variables that require grad")
+    check_inplace(self, "resize_", records=False)
     shape = sizes(size)
     if shape == self._array.shape:
         return self
     check_inplace(self, "resize_", records=False)
     if any(n < 0 for n in shape):
         raise RuntimeError(f"resize_: a size cannot be negative, but got {list(shape)}")
-    place = Geometry(shape, contiguous_strides(shape), geometry(self._array).offset)
-    flat = flat_storage(self._array)
-    if extent(place) > flat.size:
-        larger = np.zeros(extent(place), flat.dtype)
-        larger[: flat.size] = flat
-        flat = larger
-    self._array = strided(flat, place)
+    self._array = resized(self._array, shape)
     self._counter.bump("resize_")
     tell_memory(self)
     return self

@@ -54,6 +54,7 @@ class Parameter(Tensor):
             )
         made = cls._from_array(data._array, requires_grad)
         made._counter = data._counter
+        made._ensure_meta().inference = data.is_inference()
         return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:

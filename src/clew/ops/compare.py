@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from clew.op import op
+from clew.op import of_number, op
 from clew.promotion import arithmetic
 
 for _name, _ufunc, _alias in (
@@ -17,9 +17,13 @@ for _name, _ufunc, _alias in (
     ("gt", np.greater, ("greater",)),
     ("ge", np.greater_equal, ("greater_equal",)),
 ):
+    # Only the twin in place, which leaves a floating tensor, is recorded.
     op(
         f"{_name}(self, other)", _ufunc, promote="arithmetic", inplace=True, aliases=_alias,
         domain="real", doc=f"Elementwise ``{_ufunc.__name__}``, a bool tensor.",
+        node=f"{_name.capitalize()}Backward1",
+        overloads=(of_number("other", f"{_name.capitalize()}Backward0"),),
+        inplace_rules=dict.fromkeys(("self", "other"), lambda F, grad: F.zeros_like(grad)),
     )  # fmt: skip
 
 for _name in ("logical_and", "logical_or", "logical_xor"):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from clew.kernels.half import is_half, narrow, widen
-from clew.op import op
+from clew.op import of_number, op
 from clew.ops.rules import conj, is_complex
 from clew.promotion import Unrounded, arithmetic
 
@@ -65,8 +65,9 @@ def sub_scaled(x: Any, y: Any, *, alpha: Any) -> Any:
     return _rounded_once(lambda x, y, alpha: x - y * alpha, x, y, alpha)
 
 
-@op("rsub(self, other)", jvp="linear", node="RsubBackward1", domain="real", publish=(),
-    promote="arithmetic", self=lambda F, grad: -grad, other=lambda F, grad: grad)  # fmt: skip
+@op("rsub(self, other)", jvp="linear", domain="real", publish=(), promote="arithmetic",
+    overloads=(of_number("other", "RsubBackward1"),), self=lambda F, grad: -grad,
+    other=lambda F, grad: grad)  # fmt: skip
 def rsub(x: Any, y: Any) -> Any:
     """``other - self``."""
     _refuse_bools(x, y)
@@ -169,7 +170,8 @@ def _refuse_zero(x: Any, y: Any) -> None:
         raise RuntimeError("ZeroDivisionError")
 
 
-@op("remainder(self, other)", domain="nonzero", **_ARITHMETIC)
+@op("remainder(self, other)", domain="nonzero", node="RemainderBackward1",
+    overloads=(of_number("other", "RemainderBackward0"),), **_ARITHMETIC)  # fmt: skip
 def remainder(x: Any, y: Any) -> Any:
     """``self - other * floor(self / other)``: the result has the sign of `other`."""
     _refuse_zero(x, y)
@@ -186,7 +188,8 @@ def _(F: Any, grad: Any, self: Any, other: Any) -> Any:
     return -grad * F.div_rounded(self, other, "floor")
 
 
-@op("fmod(self, other)", domain="nonzero", **_ARITHMETIC)
+@op("fmod(self, other)", domain="nonzero", node="FmodBackward1",
+    overloads=(of_number("other", "FmodBackward0"),), **_ARITHMETIC)  # fmt: skip
 def fmod(x: Any, y: Any) -> Any:
     """The remainder of division rounded to zero: the result has the sign of `self`."""
     _refuse_zero(x, y)
@@ -290,7 +293,7 @@ def _power(x: Any, exponent: Any) -> Any:
 
 def _extremum(name: str, function: Any, aliases: tuple[str, ...] = ()) -> Any:
     """An elementwise choice of one of two; equal values share the gradient."""
-    wins = {"maximum": "ge", "fmax": "ge", "minimum": "le", "fmin": "le"}[name]
+    wins = {"maximum": "ge", "minimum": "le"}[name]
 
     def of_self(F: Any, grad: Any, self: Any, other: Any) -> Any:
         return F.mul(grad, _share(F, wins, self, other, grad))
@@ -304,6 +307,21 @@ def _extremum(name: str, function: Any, aliases: tuple[str, ...] = ()) -> Any:
     )  # fmt: skip
 
 
+def _first_wins(name: str, function: Any) -> Any:
+    """`_extremum` that passes over nan; of equal values the first has the gradient."""
+    wins = {"fmax": "ge", "fmin": "le"}[name]
+
+    def first(F: Any, self: Any, other: Any) -> Any:
+        return F.logical_or(getattr(F, wins)(self, other), F.isnan(other))
+
+    return op(
+        f"{name}(self, other)", function, doc=f"Elementwise {name}; see `np.{name}`.",
+        promote="arithmetic", tensors_only=True, domain="off_ties",
+        self=lambda F, grad, self, other: F.where(first(F, self, other), grad, 0),
+        other=lambda F, grad, self, other: F.where(first(F, self, other), 0, grad),
+    )  # fmt: skip
+
+
 def _share(F: Any, wins: str, first: Any, second: Any, like: Any) -> Any:
     """1 where the first is chosen, 0 where the second is, 1/2 where they are equal."""
     better, equal = getattr(F, wins)(first, second), F.eq(first, second)
@@ -312,8 +330,8 @@ def _share(F: Any, wins: str, first: Any, second: Any, like: Any) -> Any:
 
 maximum = _extremum("maximum", np.maximum)
 minimum = _extremum("minimum", np.minimum)
-fmax = _extremum("fmax", np.fmax)
-fmin = _extremum("fmin", np.fmin)
+fmax = _first_wins("fmax", np.fmax)
+fmin = _first_wins("fmin", np.fmin)
 
 atan2 = op(
     "atan2(self, other)", np.arctan2, doc="The angle of the point (other, self).",
@@ -409,8 +427,12 @@ def addcdiv(x: Any, first: Any, second: Any, *, value: Any) -> Any:
     """``self + value * tensor1 / tensor2``."""
     if _is_integer(first) and _is_integer(second):
         raise RuntimeError(
-            "Integer division with addcdiv is no longer supported, and in a future release addcdiv "
-            "will perform a true division of tensor1 and tensor2."
+            "Integer division with addcdiv is no longer supported, and in a future  release "
+            "addcdiv will perform a true division of tensor1 and tensor2. The historic "
+            "addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
+            "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / "
+            "tensor2) for float inputs. The future addcdiv behavior is just the latter "
+            "implementation: (input + value * tensor1 / tensor2), for all dtypes."
         )
     return _rounded_once(lambda x, y, z: x + y * value / z, x, first, second)
 

@@ -84,6 +84,8 @@ def explain(shape: tuple[int, ...], key: tuple[Any, ...]) -> IndexError:
         else:
             n = shape[dim]
             wrong = k[(k < -n) | (k >= n)]
+            if wrong.size and not n:
+                return IndexError("index is out of bounds for dimension with size 0")
             if wrong.size and not outside:
                 outside = (
                     f"index {int(wrong.flat[0])} is out of bounds for dimension {len(shapes)} with "

@@ -72,6 +72,15 @@ def slowest_first(shape: Ints, operands: Sequence[Ints]) -> Ints:
     return tuple(reversed(order))
 
 
+def empty_alike(x: np.ndarray, dtype: Any = None) -> np.ndarray:
+    """Uninitialised memory for a copy of `x`: dense, its dimensions in the same order."""
+    if x.flags.c_contiguous or 0 not in x.strides:
+        return np.empty_like(x, dtype)
+    axes = slowest_first(x.shape, (x.strides,))  # NumPy would put expanded dimensions innermost
+    made = np.empty([x.shape[a] for a in axes], dtype or x.dtype)
+    return made.transpose(np.argsort(axes))
+
+
 def _faster(shape: Ints, operands: Sequence[Ints], axis: int, other: int) -> int:
     """1 if `axis` should be nearer to the fast end than `other`, -1 if not, 0 if nobody cares."""
     for strides in operands:

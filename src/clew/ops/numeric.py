@@ -10,7 +10,7 @@ import numpy as np
 from clew.dtypes import scalar_name
 from clew.kernels.half import narrow, widen
 from clew.kernels.pointwise import pointwise
-from clew.op import op
+from clew.op import of_number, op
 from clew.ops.rules import conj
 from clew.promotion import floating, product, to_common
 
@@ -79,7 +79,7 @@ def _xlogy_of_other(F: Any, grad: Any, self: Any, other: Any) -> Any:
 
 _XLOGY: dict[str, Any] = {"promote": "floating", "domain": "positive"}
 op("xlogy(self, other)", _xlogy, publish=(), inplace=True, self=_xlogy_of_self,
-   other=_xlogy_of_other, **_XLOGY)  # fmt: skip
+   other=_xlogy_of_other, overloads=(of_number("other", "XlogyBackward2"),), **_XLOGY)  # fmt: skip
 op("xlogy_of_number(self, other)", _xlogy, publish=(), node="XlogyBackward1",
    other=_xlogy_of_other, **_XLOGY)  # fmt: skip
 op("xlogy_with_number(self, other)", _xlogy, publish=(), node="XlogyBackward2",

@@ -87,7 +87,7 @@ def mean_all(x: Any, *, dtype: Any) -> Any:
 
 @mean_all.grad("self")
 def _(F: Any, grad: Any, self_shape: Any) -> Any:
-    return F.expand(grad / max(count(self_shape, None), 1), size=self_shape)
+    return F.expand(grad, size=self_shape) / count(self_shape, None)
 
 
 @op("mean(self; dim=None, keepdim=False, *, dtype=None)", node="MeanBackward1", publish=(),
@@ -99,8 +99,8 @@ def mean(x: Any, *, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 @mean.grad("self")
 def _(F: Any, grad: Any, self_shape: Any, *, dim: Any, keepdim: bool) -> Any:
-    each = keep_dims(F, grad, self_shape, dim, keepdim) / max(count(self_shape, dim), 1)
-    return F.expand(each, size=self_shape)
+    each = keep_dims(F, grad, self_shape, dim, keepdim)
+    return F.expand(each, size=self_shape) / max(count(self_shape, dim), 1)
 
 
 # -- extrema
@@ -203,9 +203,11 @@ def _(F: Any, grad: Any, self_shape: Any, indices: Any, *, dim: int, keepdim: bo
 def _extrema(name: str, function: Any) -> Any:
     def forward(x: Any, *, dim: Any, keepdim: bool) -> Any:
         dims = wrap_dims(dim, x.ndim)
-        for d in dims:
-            if x.shape[d] == 0:
+        for d in dim if isinstance(dim, (tuple, list)) else (dim,):
+            if d is not None and x.ndim and x.shape[d] == 0:
                 raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
+        if dim in ((), None):
+            _no_empty(x, name)
         return np.asarray(function(x, axis=dims, keepdims=keepdim), order="C")
 
     def rule(F: Any, grad: Any, self: Any, result: Any, *, dim: Any, keepdim: bool) -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from clew import dtypes
-from clew.config import switches
+from clew.config import warn_once
 
 _COMPLEX = frozenset(
     [np.dtype(np.complex64), np.dtype(np.complex128), dtypes.complex64, dtypes.complex128]
@@ -119,17 +118,11 @@ def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     return result
 
 
-_warned: set[str] = set()
-
-
 def real_part(x: Any, kind: np.dtype) -> Any:
     """What a cast to the type `kind` takes of an array: of a complex one that is to be real the
     real part, with a warning."""
     if x.dtype.kind != "c" or kind.kind in "cb":
         return x
-    if "cast" not in _warned or switches.warn_always:
-        _warned.add("cast")
-        warnings.warn(
-            "Casting complex values to real discards the imaginary part", UserWarning, stacklevel=5
-        )
+    if x.size:
+        warn_once("cast", "Casting complex values to real discards the imaginary part", 5)
     return x.real

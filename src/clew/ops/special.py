@@ -10,7 +10,7 @@ import numpy as np
 from clew.kernels import gamma, incomplete_gamma, special
 from clew.kernels.erf import erf as erf_kernel
 from clew.kernels.pointwise import pointwise
-from clew.op import op
+from clew.op import of_number, op
 from clew.ops.checks import as_arrays, floating_only, single_or_double_only
 
 _SLOPE = 2 / sqrt(pi)
@@ -233,7 +233,8 @@ def _xlog1py_of_other(F: Any, grad: Any, self: Any, other: Any) -> Any:
 
 _XLOG1PY: dict[str, Any] = {"promote": "floating", "publish": ()}
 op("special_xlog1py(self, other)", _xlog1py, self=_xlog1py_of_self, other=_xlog1py_of_other,
-   node="SpecialXlog1PyBackward0", domain="positive", **_XLOG1PY)  # fmt: skip
+   node="SpecialXlog1PyBackward0", domain="positive",
+   overloads=(of_number("other", "SpecialXlog1PyBackward2"),), **_XLOG1PY)  # fmt: skip
 op("special_xlog1py_of_number(self, other)", _xlog1py, other=_xlog1py_of_other,
    node="SpecialXlog1PyBackward1", jvp="elementwise", **_XLOG1PY)  # fmt: skip
 op("special_xlog1py_with_number(self, other)", _xlog1py, self=_xlog1py_of_self,

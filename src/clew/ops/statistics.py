@@ -32,7 +32,8 @@ def _moments(x: Any, dim: Any, correction: float, keepdim: bool, name: str) -> t
         raise RuntimeError(f"{verb} floating point and complex dtypes")
     axes = wrap_dims(dim, x.ndim)
     wide = _single(x)
-    mean = np.mean(wide, axis=axes, keepdims=True)
+    mean = np.true_divide(np.sum(wide, axis=axes, keepdims=True), count(x.shape, dim))
+    mean = mean.astype(wide.dtype, copy=False)
     deviation = np.asarray(wide - mean)
     if x.dtype.kind == "c":
         squares = deviation.real * deviation.real + deviation.imag * deviation.imag

@@ -8,8 +8,8 @@ import numpy as np
 
 from clew.dtypes import preserve_format
 from clew.kernels.pointwise import pointwise
-from clew.op import op
-from clew.ops.layout import slowest_first
+from clew.op import given, op
+from clew.ops.layout import empty_alike
 from clew.ops.rules import conj, is_complex, not_implemented, numpy_dtype, real_part
 
 
@@ -165,6 +165,11 @@ def _(F: Any, grad: Any, self: Any, result: Any) -> Any:
 
 def _sign(x: Any) -> Any:
     """-1, 0 or 1; 0 of nan, where NumPy's is nan."""
+    if x.dtype.kind == "c":
+        raise NotImplementedError(
+            "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use "
+            "torch.sgn instead."
+        )
     if x.dtype.kind in "bu":
         return np.not_equal(x, 0).astype(x.dtype)
     return np.subtract(x > 0, x < 0, dtype=x.dtype)
@@ -193,6 +198,7 @@ op(
 
 
 @op("round(self; *, decimals=0)", inplace=True, domain="off_integers",
+    overloads=(given("decimals", "RoundBackward1"),),
     self=lambda F, grad: F.mul(grad, 0))  # fmt: skip
 def round(x: Any, *, decimals: int) -> Any:
     """Round to `decimals` places, halves to even."""
@@ -204,10 +210,9 @@ def clone(x: Any, *, memory_format: Any) -> Any:
     """A copy, recorded; its dimensions lie in the same order unless a `memory_format` is given."""
     if x.flags.c_contiguous or memory_format not in (None, preserve_format):
         return x.copy()
-    if 0 in x.strides:  # expanded dimensions, which NumPy would put innermost
-        axes = slowest_first(x.shape, (x.strides,))
-        return x.transpose(axes).copy().transpose(np.argsort(axes))
-    return np.array(x, order="K")
+    copy = empty_alike(x)
+    copy[...] = x
+    return copy
 
 
 @op("to_dtype(self; dtype)", node="ToCopyBackward0", publish=(), jvp="linear", domain="real",
@@ -215,7 +220,12 @@ def clone(x: Any, *, memory_format: Any) -> Any:
 def to_dtype(x: Any, *, dtype: Any) -> Any:
     """A copy of another type; the engine casts the gradient back."""
     kind = numpy_dtype(dtype)
-    return real_part(x, kind).astype(kind)
+    part = real_part(x, kind)
+    if part.flags.c_contiguous:
+        return part.astype(kind)
+    copy = empty_alike(part, kind)
+    copy[...] = part
+    return copy
 
 
 @op("cast_like(self, other)", publish=())

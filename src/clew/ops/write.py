@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from clew.op import op
-from clew.ops.rules import real_part
+from clew.ops.rules import broadcast_shape, real_part
 from clew.ops.scalars import checked_number
 from clew.storage import refuse_overlap
 
@@ -15,10 +15,9 @@ from clew.storage import refuse_overlap
 def _write_copy(x: Any, source: Any) -> None:
     source = real_part(source, x.dtype)
     if source.shape != x.shape and not _broadcasts(source.shape, x.shape):
+        broadcast = list(broadcast_shape(x.shape, source.shape))
         raise RuntimeError(
-            f"The size of tensor a ({x.shape[-1] if x.ndim else 1}) must match the size of tensor "
-            f"b ({source.shape[-1] if source.ndim else 1}) at non-singleton dimension "
-            f"{max(x.ndim - 1, 0)}"
+            f"output with shape {list(x.shape)} doesn't match the broadcast shape {broadcast}"
         )
     refuse_overlap(x, source, same=True)
     x[...] = source
@@ -53,7 +52,7 @@ def _write_fill(x: Any, *, value: Any) -> None:
     x[...] = checked_number(value, x.dtype)
 
 
-@op("fill(self; value)", publish=(), inplace=True, write=_write_fill,
+@op("fill(self; value)", publish=(), inplace=True, inplace_node="FillBackward2", write=_write_fill,
     self=lambda F, grad: F.zeros_like(grad))  # fmt: skip
 def fill(x: Any, *, value: Any) -> Any:
     """`self` filled with a number."""
@@ -70,7 +69,8 @@ def _write_fill_tensor(x: Any, value: Any) -> None:
 
 
 @op("fill_tensor(self, value)", publish=(), inplace=True, label="fill", node="FillBackward1",
-    write=_write_fill_tensor, tensors_only=True, jvp="linear")  # fmt: skip
+    inplace_node="FillBackward3", write=_write_fill_tensor, tensors_only=True,
+    jvp="linear")  # fmt: skip
 def fill_tensor(x: Any, value: Any) -> Any:
     """`self` filled with a 0-d tensor."""
     out = np.empty_like(x)
@@ -86,6 +86,17 @@ def _(F: Any, grad: Any) -> Any:
 @fill_tensor.grad("value")
 def _(F: Any, grad: Any) -> Any:
     return F.sum_all(grad)
+
+
+def _no_derivative(F: Any, grad: Any) -> Any:
+    raise RuntimeError("derivative for aten::set_ is not implemented")
+
+
+@op("replaced_memory(self, source)", publish=(), node="torch::autograd::NotImplemented",
+    self=_no_derivative, source=_no_derivative)  # fmt: skip
+def replaced_memory(x: Any, source: Any) -> Any:
+    """What `set_` records."""
+    return x
 
 
 def _write_zero(x: Any) -> None:

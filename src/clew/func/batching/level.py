@@ -19,14 +19,14 @@ from clew.autograd.modes import state
 from clew.autograd.transforms import Level
 from clew.autograd.transforms import like as like_outside
 from clew.autograd.transforms import sample as sample_outside
-from clew.autograd.views import Creation, check_inplace, rebase
+from clew.autograd.views import Creation, check_inplace, mark_view
 from clew.func.batching import kinds
 from clew.func.batching.batch import Batch
 from clew.func.batching.randoms import DRAWS, NOT_THE_SAME, check_allowed
 from clew.func.batching.rules import Call, Same, moved, run, stacked
 from clew.functions.values import of_values
-from clew.op import REGISTRY, Op
-from clew.plan import plan_for
+from clew.op import Op
+from clew.recording import after_write, before_write, record
 from clew.tensor import Tensor
 
 
@@ -97,7 +97,7 @@ class VmapLevel(Level):
         if op.view:
             creation = Creation.MULTI_OUTPUT if isinstance(result, tuple) else Creation.NORMAL
             for out in outs:
-                dispatch._mark_view(out, self.lifted(inputs[0]), creation)
+                mark_view(out, self.lifted(inputs[0]), creation)
         if mask and state.grad_enabled and self.records and op.rules:
             self._record(op, inputs, attrs, mask, outs)
         return tuple(outs) if isinstance(result, tuple) else outs[0]
@@ -131,7 +131,7 @@ class VmapLevel(Level):
         """Make the node of a call of which an input requires grad at this level."""
         metas = tuple(None if o is None else (o._array.shape, o._array.dtype) for o in outs)
         inputs = [self.lifted(x) if isinstance(x, Tensor) else x for x in inputs]
-        node = dispatch._record(op, inputs, attrs, mask, outs, metas)
+        node = record(op, inputs, attrs, mask, outs, metas)
         if node is None:
             return
         for nr, out in enumerate(outs):
@@ -153,20 +153,12 @@ class VmapLevel(Level):
             raise RuntimeError(_unbatched_target(op, name, self._call(values, dims)))
         records = bool(mask) and state.grad_enabled and self.records
         check_inplace(target, name, records)
-        plan = plan_for(op, mask, len(operands)) if records and op.rules else None
-        if plan is not None and plan.saves_first_input:
-            copy = dispatch.apply(REGISTRY["clone"], (target,), {"memory_format": None})
-            operands = (copy, *inputs)
+        operands = tuple(self.lifted(x) if isinstance(x, Tensor) else x for x in operands)
+        pending = before_write(op, operands, attrs, mask) if records else None
         with self.lowered():
             kinds.write(op, self._call(values, dims), attrs, name)
-        if plan is not None:
-            edges = dispatch._edges(plan, (target, *inputs), mask)
-            array = target._array
-            meta = ((array.shape, array.dtype),)
-            operands = tuple(self.lifted(x) if isinstance(x, Tensor) else x for x in operands)
-            node = dispatch._record(op, operands, attrs, mask, (target,), meta, edges)
-            if node is not None:
-                rebase(target, node)
+        if pending is not None:
+            after_write(pending, target, attrs)
         return target
 
     # -- random numbers

@@ -1,0 +1,163 @@
+"""Record calls and writes: what a node keeps, and where its edges lead.  Layer 4."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from clew import storage
+from clew.autograd import anomaly
+from clew.autograd.node import OpNode, node_class
+from clew.autograd.saved import SavedTensor, SavedTuple, hook_stack, save_input, save_output
+from clew.autograd.views import NO_EDGE, rebase
+from clew.errors import InferenceTensorError
+from clew.op import REGISTRY, Op
+from clew.plan import DTYPE, INPUT, INPUTS, OUTPUT, SHAPE, SHAPES, STRIDES, Plan, plan_for
+from clew.site import here
+from clew.tensor import Tensor
+
+
+def record(
+    op: Op,
+    inputs: Sequence[Any],
+    attrs: dict[str, Any],
+    mask: int,
+    outs: Sequence[Tensor],
+    metas: tuple[Any, ...],
+) -> OpNode | None:
+    """Make the node of a call; None if no input that requires grad has a rule."""
+    if op.overloads:
+        op = op.recorded(inputs, attrs)
+    plan = op.plans.get(mask) or plan_for(op, mask, len(inputs))
+    if not plan.calls:
+        return None
+    edges, known = edges_of(plan, inputs, mask)
+    if known != mask:
+        plan = plan_for(op, known, len(inputs))
+    saved = _save(plan, inputs, outs) if plan.saves else ()
+    make = op.node_class or node_class(op)
+    # Between here and the user stand this function, `apply` and the op's public function.
+    node: OpNode = make(plan, edges, saved, attrs, metas, here(skip=2))
+    if anomaly.state.enabled:
+        anomaly.note_traceback(node)
+    return node
+
+
+def edges_of(plan: Plan, inputs: Sequence[Any], mask: int) -> tuple[tuple[Any, ...], int]:
+    """Where the gradients of the inputs go; and the mask without the inputs that have no edge.
+
+    A view made under `no_grad` of a leaf requires grad, for the leaf does, but has none.
+    """
+    edges: list[Any] = []
+    for i in plan.inputs:
+        if mask >> i & 1:
+            x = inputs[i]
+            edge = x._gradient_edge() if x._edge is None or x._meta is not None else x._edge
+            if edge[0] is None:
+                mask &= ~(1 << i)
+            edges.append(edge)
+        else:
+            edges.append(NO_EDGE)
+    return tuple(edges), mask
+
+
+def _save(plan: Plan, inputs: Sequence[Any], outs: Sequence[Tensor] | None) -> tuple[Any, ...]:
+    """The values that the plan names; see Note [Save contract].
+
+    Without `outs` their places are left empty, for `_save_outputs`.
+    """
+    saved: list[Any] = []
+    for kind, index, _ in plan.saves:
+        if kind == INPUT:
+            x = inputs[index]
+            if x.__class__ is Tensor and x._meta is None and not hook_stack.pairs:
+                saved.append(SavedTensor(x, x._counter.value))
+            else:
+                saved.append(_save_one(x))
+        elif kind == OUTPUT:
+            saved.append(None if outs is None else save_output(outs[index]._alias(), index))
+        elif kind == SHAPE:
+            x = inputs[index]
+            saved.append(x._array.shape if isinstance(x, Tensor) else ())
+        elif kind == STRIDES:
+            saved.append(storage.element_strides(inputs[index]._array))
+        elif kind == DTYPE:
+            x = inputs[index]
+            saved.append(x.dtype if isinstance(x, Tensor) else None)
+        elif kind == INPUTS:
+            saved.append(SavedTuple(tuple(_save_one(x) for x in inputs[index:])))
+        elif kind == SHAPES:
+            saved.append(tuple(x._array.shape for x in inputs[index:]))
+        else:
+            saved.append(tuple(x.dtype for x in inputs[index:]))
+    return tuple(saved)
+
+
+def _save_outputs(plan: Plan, saved: tuple[Any, ...], outs: Sequence[Tensor]) -> tuple[Any, ...]:
+    """What `_save` without outputs gave, with the outputs in their places."""
+    return tuple(
+        save_output(outs[save.index]._alias(), save.index) if save.kind == OUTPUT else value
+        for save, value in zip(plan.saves, saved)
+    )
+
+
+def _save_one(x: Any) -> Any:
+    if not isinstance(x, Tensor):
+        return x
+    if x._meta is not None and x._meta.inference:
+        raise InferenceTensorError(
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+            "inference mode in computation tracked by autograd. To work around this, you can make "
+            "a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
+            "instead of `torch.inference_mode()`.",
+            x,
+            "use x.clone(), or compute x under no_grad instead of inference_mode",
+        )
+    if hook_stack.pairs:
+        return save_input(x)
+    return SavedTensor(x, x._counter.value)
+
+
+class Pending(NamedTuple):
+    """What is known of a write's node before the write: all but the saved outputs."""
+
+    op: Op
+    plan: Plan
+    edges: tuple[Any, ...]
+    saved: tuple[Any, ...]
+
+
+def before_write(
+    op: Op, operands: tuple[Any, ...], attrs: dict[str, Any], mask: int
+) -> Pending | None:
+    """Note the history of the operands and save them, as they are before the first is written to.
+
+    That one may be another operand too.  None if no operand that requires grad has a rule.
+    """
+    op = (op.in_place or op).recorded(operands, attrs)
+    plan = plan_for(op, mask, len(operands))
+    if not plan.calls:
+        return None
+    edges, known = edges_of(plan, operands, mask)
+    if known != mask:
+        plan = plan_for(op, known, len(operands))
+    if plan.saves_first_input:
+        from clew.dispatch import apply
+
+        # The rule wants the value from before the write, with its history.
+        first = apply(REGISTRY["clone"], (operands[0],), {"memory_format": None})
+        operands = (first, *operands[1:])
+    return Pending(op, plan, edges, _save(plan, operands, None))
+
+
+def after_write(pending: Pending, target: Tensor, attrs: dict[str, Any]) -> OpNode:
+    """Make the node of a write and give it to what was written to."""
+    op, plan, edges, saved = pending
+    saved = _save_outputs(plan, saved, (target,))
+    make = op.node_class or node_class(op)
+    metas = ((target._array.shape, target._array.dtype),)
+    node: OpNode = make(plan, edges, saved, attrs, metas, here(skip=2))
+    if anomaly.state.enabled:
+        anomaly.note_traceback(node)
+    rebase(target, node)
+    return node

@@ -1,0 +1,161 @@
+"""Random choices, made with what a program has so far in view."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, TypeVar
+
+from engines import torch
+
+T = TypeVar("T")
+
+FLOATS = (torch.float32, torch.float64)
+INEXACT = (*FLOATS, torch.float16, torch.bfloat16, torch.complex64, torch.complex128)
+COMPLEX = (torch.complex64, torch.complex128)
+
+
+class NoChoice(Exception):
+    """The program has nothing that this kind of line could use."""
+
+
+class Choices:
+    """Chooses tensors, shapes and arguments for the next line of a program.
+
+    Args:
+        random: where the choices come from.
+        namespace: the program's variables, as torch has them.
+    """
+
+    def __init__(self, random: Random, namespace: dict[str, Any]) -> None:
+        self.random = random
+        self.namespace = namespace
+        self._count = 0
+        self._labels = 0
+
+    # -- plain choices
+
+    def pick(self, items: Sequence[T]) -> T:
+        if not items:
+            raise NoChoice
+        return items[int(self.random.random() * len(items))]
+
+    def chance(self, probability: float) -> bool:
+        return self.random.random() < probability
+
+    def integer(self, low: int, high: int) -> int:
+        """From `low` up to and including `high`."""
+        return low + int(self.random.random() * (high - low + 1))
+
+    def number(self) -> str:
+        """A number that most arithmetic keeps exact."""
+        return self.pick(("2", "3", "0.5", "-1", "1", "0", "-2.0", "1.5"))
+
+    # -- names
+
+    def fresh(self) -> str:
+        """A name that is new: a, b, ... z, a1, b1, ..."""
+        letters = string.ascii_lowercase
+        turn, letter = divmod(self._count, len(letters))
+        self._count += 1
+        return letters[letter] + (str(turn) if turn else "")
+
+    def label(self, kind: str) -> str:
+        """A new name for something that is no tensor."""
+        self._labels += 1
+        return f"{kind}{self._labels}"
+
+    def named(self, kind: type) -> list[str]:
+        """The variables of a type, oldest first."""
+        return [
+            k for k, v in self.namespace.items()
+            if isinstance(v, kind) and k[0] in string.ascii_lowercase
+        ]  # fmt: skip
+
+    # -- tensors
+
+    def tensors(self, where: Callable[[Any], bool] | None = None) -> list[str]:
+        """The tensors that the program has, oldest first."""
+        found = self.named(torch.Tensor)
+        return found if where is None else [k for k in found if where(self.namespace[k])]
+
+    def tensor(self, where: Callable[[Any], bool] | None = None) -> str:
+        """One of them, more often a late one."""
+        found = self.tensors(where)
+        if not found:
+            raise NoChoice
+        if self.chance(0.6):
+            found = found[-4:]
+        return self.pick(found)
+
+    def value(self, name: str) -> Any:
+        return self.namespace[name]
+
+    def recorded(self) -> str:
+        """A tensor that requires grad, nearly always."""
+        return self.tensor((lambda t: t.requires_grad) if self.chance(0.95) else None)
+
+    def inexact(self) -> str:
+        """A tensor of a floating or complex dtype, nearly always."""
+        return self.tensor((lambda t: t.dtype in INEXACT) if self.chance(0.95) else None)
+
+    def partner(self, name: str) -> str:
+        """Another operand for an operation with `name`: mostly one that fits, or a number."""
+        if self.chance(0.2):
+            return self.number()
+        shape = self.value(name).shape
+        fits = (lambda t: broadcasts(t.shape, shape)) if self.chance(0.97) else lambda t: True
+        return self.tensor(lambda t: t.dtype != torch.bool and fits(t))
+
+    def dim(self, name: str, extra: int = 0) -> int:
+        """A dimension of the tensor; seldom one that it has not."""
+        n = self.value(name).dim() + extra
+        if self.chance(0.03) or n == 0:
+            return self.integer(-1, n)
+        return self.integer(-n, n - 1)
+
+
+def broadcasts(first: Sequence[int], second: Sequence[int]) -> bool:
+    """Whether the shapes fit together."""
+    return all(m == n or 1 in (m, n) for m, n in zip(reversed(first), reversed(second)))
+
+
+def is_distinct(t: Any) -> bool:
+    """Whether no element shares its memory with another one, as after ``expand`` or ``unfold``."""
+    if not t.dim() or 0 in t.shape:
+        return True
+    places = {0}
+    for n, stride in zip(t.shape, t.stride()):
+        places = {p + i * stride for p in places for i in range(n)}
+    return len(places) == t.numel()
+
+
+Maker = Callable[[Choices], str]
+
+
+class Kind:
+    """A kind of line.
+
+    Attributes:
+        name: what tables call it.
+        area: the group of kinds that it belongs to.
+        weight: how often it is taken, relative to others.
+        make: makes the text of such a line.
+    """
+
+    def __init__(self, name: str, area: str, weight: float, make: Maker) -> None:
+        self.name, self.area, self.weight, self.make = name, area, weight, make
+
+
+KINDS: list[Kind] = []
+
+
+def kind(area: str, weight: float = 1.0) -> Callable[[Maker], Maker]:
+    """Register a function that makes lines."""
+
+    def register(make: Maker) -> Maker:
+        KINDS.append(Kind(make.__name__, area, weight, make))
+        return make
+
+    return register

@@ -1,0 +1,301 @@
+"""Run a program on clew and on torch side by side, and find the first line where they differ."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import clew
+from clew.storage import address, root
+from clew.torch_alias import enable_torch
+from engines import torch
+
+torch.set_warn_always(True)
+clew.set_warn_always(True)
+
+PRELUDE = Path(__file__).parent / "prelude.py"
+_CODE = compile(PRELUDE.read_text(), "prelude.py", "exec")
+TOLERANCE = {"torch.float64": 1e-6, "torch.complex128": 1e-6, "torch.float16": 3e-2,
+             "torch.bfloat16": 2e-1}  # fmt: skip
+OTHERWISE = 1e-3
+
+
+OVERLAP = "some elements of the input tensor and the written-to tensor"
+NO_GRAD_VIEW = "A view was created in no_grad mode"
+
+
+class Mismatch(Exception):
+    """The engines differ after a line."""
+
+
+class KnownDifference(Exception):
+    """The engines differ after a line as docs/differences.md says; the program ends."""
+
+
+@dataclass
+class Outcome:
+    """What a line did with one engine."""
+
+    error: BaseException | None = None
+    warned: list[str] = field(default_factory=list)
+
+
+@functools.lru_cache(maxsize=20_000)
+def _compiled(line: str) -> CodeType:
+    return compile(line, "program.py", "exec")
+
+
+class Engine:
+    """A namespace in which lines run, with `torch` meaning one of the engines."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+        self.namespace: dict[str, Any] = {"torch": module, "__name__": "program"}
+        if module is clew:
+            with enable_torch(replace=True):
+                exec(_CODE, self.namespace)
+        else:
+            exec(_CODE, self.namespace)
+        self.known = frozenset(self.namespace)
+        self.log: list[Any] = self.namespace["log"]
+
+    def run(self, line: str) -> Outcome:
+        outcome = Outcome()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                exec(_compiled(line), self.namespace)
+            except Exception as error:
+                outcome.error = error.with_traceback(None)
+        if caught:
+            outcome.warned = [first_clause(str(w.message)) for w in caught]
+        return outcome
+
+    def tensors(self) -> dict[str, Any]:
+        kind = self.module.Tensor
+        return {
+            k: v for k, v in self.namespace.items() if k not in self.known and isinstance(v, kind)
+        }
+
+    def reset(self) -> None:
+        """Forget the program."""
+        for name in self.namespace.keys() - self.known:
+            del self.namespace[name]
+        self.log.clear()
+        self.module.set_grad_enabled(True)
+
+
+def first_clause(text: str) -> str:
+    """The first sentence of a text."""
+    return re.split(r"\. |\n| \(Triggered internally", text.strip())[0].rstrip(".")
+
+
+class Machine:
+    """Both engines, and the comparison of their states.  One serves many programs."""
+
+    def __init__(self) -> None:
+        self.ours, self.theirs = Engine(clew), Engine(torch)
+        self.failed = 0
+        self.seen: dict[int, Any] = {}
+        # Gradients and views of them: what torch's formulas made views of, and how often they
+        # wrote, is theirs.  By torch's tensor, how many writes clew has more.
+        self.gradients: dict[int, int] = {}
+
+    def run(self, line: str) -> None:
+        """Run a line on both.
+
+        Raises:
+            Mismatch: they differ after it.
+        """
+        theirs, ours = self.theirs.run(line), self.ours.run(line)
+        no_grad_view = str(theirs.error).startswith(NO_GRAD_VIEW)
+        if self.gradients and no_grad_view and str(ours.error) != str(theirs.error):
+            raise KnownDifference  # a gradient, which in torch may be a view of something
+        self._compare_outcomes(ours, theirs)
+        if theirs.error is not None:
+            self._drop_packed()
+        if len(self.ours.log) != len(self.theirs.log):
+            raise Mismatch(f"noted {self.ours.log} instead of {self.theirs.log}")
+        for mine, other in zip(self.ours.log, self.theirs.log):
+            if not alike(mine, other):
+                raise Mismatch(f"noted {mine}\ninstead of {other}")
+        self.ours.log.clear()
+        self.theirs.log.clear()
+        self._compare_tensors(line, theirs.error is not None)
+
+    def _compare_outcomes(self, ours: Outcome, theirs: Outcome) -> None:
+        a, b = ours.error, theirs.error
+        if b is None:
+            if a is not None:
+                raise Mismatch(f"raised {type(a).__name__}: {a}")
+        elif a is None:
+            shapes = [x.shape for x in self.theirs.tensors().values()]
+            if OVERLAP in str(b) and any(0 in s or 1 in s for s in shapes):
+                raise KnownDifference  # told by strides that say nothing
+            raise Mismatch(f"did not raise {type(b).__name__}: {b}")
+        else:
+            kinds = {k.__name__ for k in type(a).__mro__}
+            self.failed += 1
+            said = self._said(a) == self._said(b) or isinstance(b, TypeError)
+            if isinstance(b, ValueError) and re.fullmatch(r"s\d+", str(b)) and not said:
+                raise KnownDifference  # torch saves before it computes
+            if type(b).__name__ not in kinds or not said:
+                raise Mismatch(
+                    f"raised {type(a).__name__}: {a}\ninstead of {type(b).__name__}: {b}"
+                )
+        if ours.warned != theirs.warned:
+            raise Mismatch(f"warned {ours.warned} instead of {theirs.warned}")
+
+    def _is_on_gradient(self, x: Any) -> bool:
+        """Whether `x` shares memory with a gradient."""
+        if not self.gradients:
+            return False
+        place = x.untyped_storage().data_ptr()
+        return any(
+            self.seen[i].untyped_storage().data_ptr() == place
+            for i in self.gradients.keys() & self.seen.keys()
+        )
+
+    def _drop_packed(self) -> None:
+        """torch saves tensors before it computes, clew after: not, if the computation fails."""
+        for engine in (self.ours, self.theirs):
+            engine.log[:] = [entry for entry in engine.log if not packs(entry)]
+
+    def _said(self, error: BaseException) -> str:
+        clause = first_clause(str(error))
+        return re.sub(r"version \d+", "version N", clause) if self.gradients else clause
+
+    def _compare_tensors(self, line: str, theirs_failed: bool) -> None:
+        """Geometry, version and elements of all tensors; which share memory, which are the same."""
+        ours, theirs = self.ours.tensors(), self.theirs.tensors()
+        if ours.keys() != theirs.keys():
+            raise Mismatch(f"variables {list(ours)} instead of {list(theirs)}")
+        first: dict[int, str] = {}
+        partner: dict[int, int] = {}
+        memory: dict[int, int] = {}
+        for name, x in theirs.items():
+            y = ours[name]
+            if partner.setdefault(id(x), id(y)) != id(y):
+                raise Mismatch(f"{name} is not the same object as {first[id(x)]}")
+            if id(x) in first:
+                continue
+            first[id(x)] = name
+            a, b = facts(y), facts(x)
+            if id(x) not in self.seen and ("grad" in line or self._is_on_gradient(x)):
+                self.gradients[id(x)] = (a[4] or 0) - (b[4] or 0)
+            if id(x) in self.gradients:
+                a[4] = b[4] and a[4] - self.gradients[id(x)]
+            elif base_of(self.ours, y) != base_of(self.theirs, x):
+                raise Mismatch(
+                    f"{name} is a view of {base_of(self.ours, y)} "
+                    f"instead of {base_of(self.theirs, x)}"
+                )
+            failed = theirs_failed and a[:4] == b[:4] and a != b
+            if failed:
+                # clew refuses before it changes anything.
+                raise KnownDifference
+            if a[:4] == b[:4] and a[4] != b[4] and any(t.is_inference() for t in theirs.values()):
+                raise KnownDifference  # torch counts its own writes on results of inference tensors
+            if a[:5] != b[:5] or not alike(a[5], b[5], tolerance(b[0])):
+                raise Mismatch(f"{name} is {a}\ninstead of {b}")
+            if x.numel():
+                place = x.untyped_storage().data_ptr()
+                if memory.setdefault(place, address(root(y._array))) != address(root(y._array)):
+                    raise Mismatch(f"{name} does not share memory as in torch")
+        if len(set(memory.values())) != len(memory):
+            raise Mismatch("tensors share memory that do not in torch")
+        self.seen = {id(x): x for x in theirs.values()}
+
+    def reset(self) -> None:
+        """Forget the program."""
+        self.failed = 0
+        self.seen.clear()
+        self.gradients.clear()
+        self.ours.reset()
+        self.theirs.reset()
+
+
+@functools.cache
+def machine() -> Machine:
+    """The machine of this process, without a program."""
+    return Machine()
+
+
+def facts(x: Any) -> list[Any]:
+    """What is compared of every tensor after every line; nothing that would change it."""
+    version = None if x.is_inference() else x._version
+    return [str(x.dtype), tuple(x.shape), strides(x), offset(x), version, x.tolist()]
+
+
+def packs(entry: Any) -> bool:
+    """Whether a hook of saved tensors noted this."""
+    return isinstance(entry[0], str) and re.fullmatch(r"pack|s\d+", entry[0]) is not None
+
+
+def base_of(engine: Engine, x: Any) -> str | None:
+    """The name of what `x` is a view of."""
+    base = x._base
+    return None if base is None else engine.namespace["name_of"](base) or "something"
+
+
+def offset(x: Any) -> int:
+    """Where `x` begins; NumPy does not say of one without elements."""
+    return x.storage_offset() if x.numel() else 0
+
+
+def strides(x: Any) -> Any:
+    """As the prelude has them."""
+    return machine().theirs.namespace["strides"](x)
+
+
+def tolerance(dtype: str) -> float:
+    return TOLERANCE.get(dtype, OTHERWISE)
+
+
+def alike(a: Any, b: Any, rtol: float = OTHERWISE) -> bool:
+    """Whether plain data agree: numbers to a tolerance relative to themselves or to one."""
+    if a.__class__ is float and b.__class__ is float:
+        return a == b or abs(a - b) <= rtol * max(1.0, abs(b)) or (a != a and b != b)
+    if a.__class__ is complex and b.__class__ is complex:
+        return alike(a.real, b.real, rtol * size(b)) and alike(a.imag, b.imag, rtol * size(b))
+    if isinstance(a, dict):
+        return saved_alike(a, b)
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        if len(a) != len(b):
+            return False
+        if is_tensor(b) and is_tensor(a):
+            return a[1:4] == b[1:4] and alike(a[4], b[4], tolerance(b[1]))
+        return all(alike(x, y, rtol) for x, y in zip(a, b))
+    return bool(a == b)
+
+
+def saved_alike(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
+    """Whether two nodes have saved the same.
+
+    Of what is no tensor, torch has only what its own formulas use, and shows negative numbers as
+    unsigned; a number that stands where a tensor could it keeps as a tensor.
+    """
+    for name in ours.keys() | theirs.keys():
+        a, b = ours.get(name), theirs.get(name)
+        if is_tensor(b) and isinstance(a, (bool, int, float, complex)):
+            b = b[4]  # type: ignore[index]
+        elif not is_tensor(a) and not is_tensor(b):
+            continue
+        if not alike(a, b):
+            return False
+    return True
+
+
+def is_tensor(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 5 and value[0] == "tensor"
+
+
+def size(value: complex) -> float:
+    found = abs(value)
+    return max(1.0, found) if math.isfinite(found) else 1.0

@@ -1,0 +1,129 @@
+"""Run random programs on clew and on torch, side by side, and show where the two differ.
+
+    python tools/fuzz.py --programs 10000         # of seed 0
+    python tools/fuzz.py --minutes 60 --seed 7    # as many as fit into an hour
+    python tools/fuzz.py --program 7-123          # one program, with its script
+
+A difference is shortened and printed as a script of torch.  ``tests/fuzz`` holds the parts; CI
+runs a thousand programs of other seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.syntax import Syntax
+from rich.table import Table
+
+ROOT = Path(__file__).parent.parent
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+
+from fuzz.choices import KINDS  # noqa: E402
+from fuzz.programs import Program, explore  # noqa: E402
+from fuzz.shorten import script, shortened  # noqa: E402
+
+console = Console()
+
+
+@dataclass
+class Tally:
+    """What a run came to.
+
+    Attributes:
+        programs: how many ran.
+        cut: how many of them ended early, at a known difference.
+        failed: how many lines raised, on both engines alike.
+        kinds: how many lines of each kind ran.
+        within: in how many programs each kind occurred.
+        mismatches: the names of the programs on which the engines differ.
+    """
+
+    programs: int = 0
+    cut: int = 0
+    failed: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    within: Counter[str] = field(default_factory=Counter)
+    mismatches: list[str] = field(default_factory=list)
+
+    def add(self, name: str, program: Program) -> None:
+        self.programs += 1
+        self.cut += program.cut
+        self.failed += program.failed
+        self.kinds += program.kinds
+        self.within.update(program.kinds.keys())
+        if program.mismatch is not None:
+            self.mismatches.append(name)
+
+
+def show(name: str, program: Program) -> None:
+    """Print the shortened script of a difference."""
+    lines, why = shortened(program.lines)
+    console.rule(f"program {name}")
+    console.print(Syntax(script(lines), "python", word_wrap=True))
+    console.print(why, style="red", markup=False)
+
+
+def run(seed: str, programs: int, seconds: float, most: int) -> Tally:
+    """Run programs until there are `programs`, or the time is up, or `most` differences."""
+    tally = Tally()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+               TimeElapsedColumn())  # fmt: skip
+    until = time.monotonic() + seconds
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("programs", total=programs)
+        while tally.programs < programs and time.monotonic() < until:
+            name = f"{seed}-{tally.programs}"
+            program = explore(Random(name))
+            tally.add(name, program)
+            if program.mismatch is not None:
+                show(name, program)
+                if len(tally.mismatches) == most:
+                    break
+            found = len(tally.mismatches)
+            progress.update(task, completed=tally.programs, description=f"{found} differences")
+    return tally
+
+
+def report(tally: Tally) -> None:
+    """Print how often each kind of line occurred, and the sums."""
+    lines = sum(tally.kinds.values())
+    table = Table("area", "kind of line", "lines", "programs", title="What was run")
+    for kind in sorted(KINDS, key=lambda kind: kind.area):
+        count, within = tally.kinds[kind.name], tally.within[kind.name]
+        table.add_row(kind.area, kind.name, f"{count:,}", f"{within:,}")
+    console.print(table)
+    console.print(
+        f"{tally.programs:,} programs of {lines:,} lines, {tally.failed:,} of which raised alike; "
+        f"{tally.cut:,} programs ended at a known difference; {len(tally.mismatches)} differ."
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--programs", type=int, default=10**9, help="how many (default: no limit)")
+    parser.add_argument("--minutes", type=float, default=1.0, help="how long at most (default: 1)")
+    parser.add_argument("--seed", default="0", help="which programs (default: 0)")
+    parser.add_argument("--most", type=int, default=10, help="stop after so many differences")
+    parser.add_argument("--program", help="run one program by its name, SEED-NUMBER")
+    given = parser.parse_args()
+    if given.program:
+        program = explore(Random(given.program))
+        console.print(Syntax(script(program.lines), "python", word_wrap=True))
+        if program.mismatch is not None:
+            show(given.program, program)
+        return int(program.mismatch is not None)
+    tally = run(given.seed, given.programs, given.minutes * 60, given.most)
+    report(tally)
+    return int(bool(tally.mismatches))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
