@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from engines import torch
 from fuzz.choices import COMPLEX, FLOATS, INEXACT, Choices, NoChoice, broadcasts, is_distinct, kind
 from fuzz.kinds_tensors import index
 
@@ -144,7 +145,7 @@ def setitem(c: Choices) -> str:
         keys += ["0, 0", ":, 0", ":, 1:", "0, ..., -1"]
     key = c.pick(keys)
     try:
-        shape = eval(f"t[{key}]", {"t": t}).shape
+        shape = eval(f"t[{key}]", {"t": torch.empty(t.shape)}).shape
     except IndexError:
         shape = ()
     y = c.number() if c.chance(0.4) else c.tensor(lambda v: v.shape == shape or v.dim() == 0)
