@@ -79,6 +79,7 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
             "jit",
             "version",
             "_C",
+            "_vmap_internals",
         ),
     ),
     ("command", ("cli", "torch_alias", "__main__", "__init__")),

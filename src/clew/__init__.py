@@ -121,7 +121,7 @@ def __getattr__(name: str) -> Any:
     """Import submodules, and what stands in them, when they are first used."""
     if name in _LAZY:
         return getattr(importlib.import_module(f"clew.{_LAZY[name]}"), name)
-    if not name.startswith("_") or name == "_C":
+    if not name.startswith("_") or name in ("_C", "_vmap_internals"):
         try:
             return importlib.import_module(f"clew.{name}")
         except ModuleNotFoundError as error:

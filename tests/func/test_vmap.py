@@ -222,3 +222,25 @@ def test_writes_reach_the_argument():
     x = clew.ones(2, 3)
     clew.vmap(lambda x: x[1:].mul_(5))(x)
     assert x.tolist() == [[1, 5, 5], [1, 5, 5]]
+
+
+def test_views_in_place_of_each_example():
+    def f(t):
+        return t.vmap(lambda x: x.clone().unsqueeze_(0).transpose_(0, 1).t_())(matrix(t))
+
+    assert_same(f)
+
+
+def test_the_older_vmap():
+    def run(t):
+        old = t._vmap_internals._vmap
+        found = old(lambda x: (x * 2, None), allow_none_pass_through=True)(matrix(t))
+        return (
+            found[0],
+            found[1] is None,
+            old(lambda x, y: x @ y, (0, None))(matrix(t), matrix(t)[0]),
+        )
+
+    assert_same(run)
+    with pytest.raises(RuntimeError, match="We do not yet support calling random operations"):
+        clew._vmap_internals._vmap(lambda x: clew.rand_like(x))(matrix(clew))

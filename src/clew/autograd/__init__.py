@@ -200,7 +200,7 @@ def _batched(
     from clew.func.batching.level import VmapLevel
 
     batches = batches_of(roots, grad_outputs)
-    with VmapLevel(batches[0]._array.shape[0], "error") as level:
+    with VmapLevel(batches[0]._array.shape[0], "refused") as level:
         rows = tuple(level.wrap(batch, 0) for batch in batches)
         found = grad(roots, wanted, rows, keep, create_graph, allow_unused=True)
         with level.lowered():

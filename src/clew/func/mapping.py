@@ -55,7 +55,7 @@ def vmap(
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        return _run(func, in_dims, out_dims, randomness, chunk_size, args, kwargs)
+        return map_examples(func, in_dims, out_dims, randomness, chunk_size, args, kwargs)
 
     return wrapped
 
@@ -83,10 +83,11 @@ def name_of(func: Any) -> str:
     return repr(func)
 
 
-def _run(
+def map_examples(
     func: Any, in_dims: Any, out_dims: Any, randomness: str, chunk_size: int | None,
     args: tuple[Any, ...], kwargs: dict[str, Any],
 ) -> Any:  # fmt: skip
+    """One call of the function that `vmap` makes."""
     _check_out_dims(out_dims, func)
     dims, leaves, spec = _taken(in_dims, args, func)
     size = _batch_size(dims, leaves)

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from clew.autograd.modes import state
 from clew.autograd.node import OpNode
 from clew.autograd.transforms import running
 from clew.autograd.views import check_inplace
+from clew.dispatch import apply
 from clew.observers import observers
 from clew.op import REGISTRY, Op
 from clew.plan import plan_for
@@ -52,7 +55,10 @@ def _look_anew(target: Tensor, op: Op, attrs: dict[str, Any], name: str) -> Tens
     tangents = _tangents(target)
     for observer in observers:
         observer.before_inplace(op, target, (), attrs)
-    array = op.forward(target._array, **attrs)
+    if isinstance(target._array, np.ndarray):
+        array = op.forward(target._array, **attrs)
+    else:  # an example of `vmap`: the same view of all examples
+        array = apply(op, (target,), attrs)._array
     node = None
     if records:
         plan = plan_for(op, 1, 1)

@@ -35,7 +35,7 @@ class VmapLevel(Level):
 
     Attributes:
         size: the number of examples.
-        randomness: "error", "different" or "same".
+        randomness: "error", "different", "same", or "refused" where the user has no choice.
         records: whether ops on batched tensors that require grad are recorded.
     """
 

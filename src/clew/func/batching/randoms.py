@@ -19,6 +19,10 @@ NO_RANDOM = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
     "'different' randomness flags on vmap or perform the randomness operation out of vmap"
 )
+_NEVER_RANDOM = (
+    "vmap: We do not yet support calling random operations inside of vmap. Please perform random "
+    "operations outside of vmap as a workaround"
+)
 NOT_THE_SAME = (
     "Vmap does not currently support same randomness with a batched tensor input. Please file an "
     "issue with functorch"
@@ -32,6 +36,8 @@ _NOT_DIFFERENT = (
 
 def check_allowed(call: Call) -> None:
     """Refuse to draw where the user has not said how."""
+    if call.randomness == "refused":
+        raise RuntimeError(_NEVER_RANDOM)
     if call.randomness == "error":
         raise RuntimeError(NO_RANDOM)
 
