@@ -29,6 +29,7 @@ class GrowingGraph(Rule):
         self.since = 0
         self.held: _Held | None = None
         self.rises = self.longest = 0
+        self.teeth: list[_Held] = []
         self.repeated: dict[Path, _Repeated] = {}
 
     def on_clock(self) -> None:
@@ -52,6 +53,9 @@ class GrowingGraph(Rule):
             self.streak = 0
         if self.best and now <= self.best / 2:  # a saw-tooth, so far
             self.longest = max(self.longest, self.rises)
+            if self.held is not None:
+                self.held.since, self.held.iterations = self.since, self.rises + 1
+                self.teeth.append(self.held)
             self.best = self.rises = 0
             self.held = None
         self.best = max(self.best, now)
@@ -130,31 +134,47 @@ class GrowingGraph(Rule):
     # -- the verdict
 
     def finish(self) -> None:
-        if self.held is None:
-            self._judge_lines()
-            return
-        if self.rises <= self.longest or self.found("R06"):
-            return
-        if self.held.chain is None and self.found("R16"):
-            return  # a cycle holds them, which that rule has explained
-        self._say(self.held, self.since, len(self.counts))
+        self._judge_teeth()
+        self._judge_lines()
+        if self.held is not None and self.rises > self.longest:
+            self._say(self.held, self.since, len(self.counts))
+
+    def _judge_teeth(self) -> None:
+        """A rise that fell once, and never came again, was a leak that ended with its holder."""
+        paths = [held.path for held in self.teeth]
+        if self.held is not None:
+            paths.append(self.held.path)
+        for held in self.teeth:
+            if paths.count(held.path) == 1 and held.iterations > 2 * self.options.growth:
+                self._say(held, held.since, held.iterations)
+
+    def _is_explained(self, held: _Held) -> bool:
+        """Whether a carried state (R06) or a cycle (R16) is why the nodes stay."""
+        if held.chain is None:
+            return self.found("R06") or self.found("R16")
+        states = {f.figures.get("tensor", "") for f in self.findings if f.rule == "R06"}
+        words = str(held.chain).replace(".", " ").split()
+        return any(state.rpartition(".")[2] in words for state in states)
 
     def _judge_lines(self) -> None:
-        if self.found("R06"):
-            return
         for seen in self.repeated.values():
             if seen.held is not None and not any(c.root().used for c in seen.components):
                 self._say(seen.held, 1, seen.count)
-                return
 
     def _say(self, held: _Held, since: int, iterations: int) -> None:
+        if self._is_explained(held):
+            return
         where, chain = self._place(held)
         saved = (
             f"{human(held.live)} saved for backward are still held"
             if held.live
             else "what they had saved for backward is freed, their shells are not"
+            if self.stream.calls
+            else "nothing was seen that they keep for backward"
         )
         name = chain.variable if chain else None
+        if chain is not None and chain.links[1:] and chain.links[1].startswith("."):
+            name = f"{name}{chain.links[1]}"
         who = f"held by {chain}" if chain else "the holder was not found"
         self.report(
             "warning", where,
@@ -188,6 +208,7 @@ class _Held:
         self.live = live
         self.nodes = 0
         self.rate = 0.0
+        self.since = self.iterations = 0
 
 
 class _Repeated:
