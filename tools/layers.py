@@ -91,6 +91,7 @@ LATE = {
     ("tensor", "methods"),
     ("autograd.node", "autograd.shown"),
     ("autograd", "func"),
+    ("autograd", "_vmap_internals"),
 }
 
 

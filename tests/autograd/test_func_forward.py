@@ -29,6 +29,14 @@ def written(t, x):
     return y * y
 
 
+def to_views(t, x):
+    y = t.zeros_like(x)
+    early = y[1:]
+    y[1:] = x[:2] * 2
+    y[0] = x[1] * x[2]
+    return t.cat((y * y, early))
+
+
 PROGRAMS = {
     "jvp": lambda t, f, x, d, u: f.jvp(lambda a: of_all(t, a), (x,), (d,)),
     "jvp of jvp": lambda t, f, x, d, u: f.jvp(
@@ -54,6 +62,12 @@ PROGRAMS = {
     "writes, of grad": lambda t, f, x, d, u: f.jvp(
         f.grad(lambda a: written(t, a).sum()), (x,), (d,)
     ),
+    "writes, in vmap": lambda t, f, x, d, u: f.vmap(f.jacfwd(lambda a: to_views(t, a)))(
+        t.stack([x, u])
+    ),
+    "writes, hessians in vmap": lambda t, f, x, d, u: f.vmap(
+        f.hessian(lambda a: (to_views(t, a) ** 2).sum())
+    )(t.stack([x, u])),
     "jacfwd": lambda t, f, x, d, u: f.jacfwd(lambda a, b: a * b.sum(), argnums=(0, 1))(x, d),
     "jacfwd of a dict": lambda t, f, x, d, u: list(
         f.jacfwd(lambda a: {"p": a**2, "q": a.sum()})(x).values()

@@ -30,7 +30,15 @@ from clew.autograd.modes import state
 from clew.autograd.transforms import note_new, stack
 from clew.dispatch import TENSORS, apply, apply_inplace
 from clew.op import REGISTRY
-from clew.storage import Geometry, geometry, overlaps_itself, root, strided
+from clew.storage import (
+    Geometry,
+    address,
+    element_strides,
+    geometry,
+    overlaps_itself,
+    root,
+    strided,
+)
 from clew.tensor import Tensor
 
 # -- the tangents of a tensor
@@ -118,6 +126,15 @@ def write_tangent(tensor: Any, level: Any, tangent: Any) -> None:
         if base is None:
             _keep(tensor, level, _laid_out_like(tangent, tensor))
             return
+        same = tensor._array.shape == base._array.shape
+        if (
+            same
+            and _lie_alike(tensor._array, base._array)
+            and _lie_alike(tangent._array, base._array)
+        ):
+            for holder in (base, tensor):  # the view is all of its base
+                _keep(holder, level, tangent)
+            return
         whole = _zeros_like(base, tangent)
         _keep(base, level, whole)
         part = _view_like(whole, tensor, base)
@@ -178,9 +195,11 @@ def _laid_out_like(tangent: Any, tensor: Any) -> Any:
 
 
 def _lie_alike(a: np.ndarray, b: np.ndarray) -> bool:
-    # Examples of a `vmap` are no arrays; how they lie in memory is not looked at.
-    if a.size == 0 or not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
+    if a.size == 0:
         return True
+    if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
+        one, other = element_strides(_one_example(a)), element_strides(_one_example(b))
+        return all(n == 1 or s == t for n, s, t in zip(a.shape, one, other))
     if a.base is None and b.base is None and a.strides == b.strides and a.itemsize == b.itemsize:
         return True
     mine, other = geometry(a), geometry(b)
@@ -218,7 +237,7 @@ def _copy_into(target: Any, source: Any) -> Any:
 def _view_like(whole: Any, view: Any, base: Any) -> Any:
     """The part of a base's tangent that belongs to a view of it."""
     if not isinstance(view._array, np.ndarray):
-        return whole.view(view._array.shape)  # of an example only a view of all of it
+        return _examples_like(whole, view._array, base._array)
     place, below = geometry(view._array), geometry(base._array)
     if view._array.dtype == base._array.dtype:
         size, stride, offset = place
@@ -226,3 +245,28 @@ def _view_like(whole: Any, view: Any, base: Any) -> Any:
             whole, size=size, stride=stride, storage_offset=offset, base=below
         )
     return TENSORS.reread(whole, view=place, base=below, kind=view.dtype)
+
+
+def _examples_like(whole: Any, view: Any, base: Any) -> Any:
+    """`_view_like` for examples of a `vmap`, each laid out as a contiguous tensor would be."""
+    first, under, over = _one_example(view), _one_example(base), _one_example(whole._array)
+    alike = under.dtype == first.dtype
+    if not (alike and under.flags.c_contiguous and over.flags.c_contiguous):
+        raise NotImplementedError(
+            "clew cannot follow a write to a view inside of vmap, whose base is not contiguous "
+            "or of another type. Compute the result without writing to a view, with torch.cat or "
+            "torch.stack"
+        )
+    offset = (address(first) - address(under)) // under.itemsize if first.size else 0
+    return TENSORS.as_strided(
+        whole, size=first.shape, stride=element_strides(first), storage_offset=offset,
+        base=Geometry(under.shape, element_strides(under), 0),
+    )  # fmt: skip
+
+
+def _one_example(array: Any) -> np.ndarray:
+    """The first example's elements, of a tensor that `vmap` may have made many of."""
+    if isinstance(array, np.ndarray):
+        return array
+    example = _one_example(array.value._array)
+    return example if array.bdim is None else example[(slice(None),) * array.bdim + (0,)]

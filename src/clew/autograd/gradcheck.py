@@ -399,8 +399,8 @@ class _Check:
 
     def batched_tangents(self) -> None:
         """Tangents of a batch of directions equal those of its entries."""
+        from clew._vmap_internals import _vmap
         from clew.autograd.gradcheck_forward import batch_function
-        from clew.func import vmap  # type: ignore[import-not-found,unused-ignore]
 
         for position, argument in enumerate(self.arguments):
             if not isinstance(argument, Tensor) or not argument.requires_grad:
@@ -408,7 +408,7 @@ class _Check:
             jvp = batch_function(self.func, self.arguments, position)
             entries = [_random_like(argument, self.rng, spread=False).detach() for _ in range(2)]
             expected = [TENSORS.stack(parts) for parts in zip(*[jvp(t) for t in entries])]
-            for whole, parts in zip(vmap(jvp)(TENSORS.stack(entries)), expected):
+            for whole, parts in zip(_vmap(jvp)(TENSORS.stack(entries)), expected):
                 if not np.allclose(whole._array, parts._array):
                     raise GradcheckError(
                         f"For input {position}, vmap of the function's tangents gives\n{whole}\n"
