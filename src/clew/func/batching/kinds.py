@@ -45,6 +45,7 @@ linalg_inv_ex linalg_det cofactors linalg_slogdet linalg_cholesky_ex cholesky ch
 cholesky_inverse linalg_pinv linalg_matrix_exp tril triu cdist view_as_real view_as_complex
 pixel_shuffle pixel_unshuffle constant_pad_nd permutation_matrices matrix_product
 linalg_solve_triangular linalg_solve_ex linalg_lstsq one_hot dirichlet_grad standard_gamma_grad
+linalg_householder_product ormqr
 """
 """Ops on the last dimensions of their inputs, which may have any number of others before."""
 
@@ -229,7 +230,7 @@ def leading(op: Op, call: Call, attrs: dict[str, Any]) -> Any:
     tensors = [i for i in range(len(call)) if call.values[i] is not None]
     ranks = {call.ndim(i) for i in tensors}
     values = [call.full(i) for i in range(len(call))]
-    if len(ranks) > 1 and op.name != "lu_unpack" and not _is_of_vectors(call):
+    if len(ranks) > 1 and op.name not in _WITH_VECTORS and not _is_of_vectors(call):
         values = [None if x is None else padded(x, max(ranks)) for x in values]
     result = apply(op, values, attrs)
     if isinstance(result, tuple):
@@ -241,6 +242,10 @@ def _of_each(x: Any, batch: int) -> Any:
     """A result that is empty, with examples all the same."""
     shape = x._array.shape
     return run("expand", x, size=(batch, *shape)) if shape == (0,) and batch else x
+
+
+_WITH_VECTORS = frozenset(["lu_unpack", "linalg_householder_product", "ormqr"])
+"""Ops of which one input has a dimension less than another, and is not to be broadcast to it."""
 
 
 def _is_of_vectors(call: Call) -> bool:
