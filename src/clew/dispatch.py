@@ -68,7 +68,7 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
     out._grad = out._meta = None
     if op.view:
         out._counter = inputs[0]._counter
-        if not mark_view(out, inputs[0], Creation.NORMAL):
+        if not mark_view(out, inputs[0], Creation.NORMAL, (apply, op, attrs)):
             mask, cut = 0, inputs[0]._cut
     else:
         out._counter = VersionCounter()

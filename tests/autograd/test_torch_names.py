@@ -281,3 +281,53 @@ def test_functions_without_a_derivative_in_place(name):
         return [y.grad_fn, y.sum().backward()]
 
     assert "the derivative for 'inplace version of a" in assert_same(run)[1]
+
+
+REPLAYED = {
+    "one": lambda x: x.view(-1),
+    "two": lambda x: x.t()[0],
+    "narrowed": lambda x: x[:, 1:].unsqueeze(0),
+    "part outside": None,
+}
+
+
+@pytest.mark.parametrize("view", REPLAYED.values(), ids=REPLAYED)
+@pytest.mark.parametrize("write", ["base", "view"])
+def test_view_replay(view, write):
+    def run(e):
+        x = e.arange(4.0).view(2, 2).requires_grad_()
+        b = x.clone()
+        before = None if view is not None else b.t()
+        with e.autograd._force_original_view_tracking(True):
+            v = before[0] if view is None else view(b)
+            (b if write == "base" else v).mul_(2)
+            found = [v.grad_fn, e.autograd.is_view_replay_enabled()]
+        (v * v).sum().backward()
+        return [*found, x.grad, e.autograd.is_view_replay_enabled()]
+
+    assert_same(run)
+
+
+def test_view_replay_as_a_call():
+    def run(e):
+        e.autograd._force_original_view_tracking(True)
+        try:
+            b = e.ones(2, 2, requires_grad=True).clone()
+            v = b.view(-1)
+            b.add_(1)
+            return [v.grad_fn, e.autograd.is_view_replay_enabled()]
+        finally:
+            e.autograd._force_original_view_tracking(False)
+
+    assert_same(run)
+
+
+def test_views_of_many_are_not_replayed():
+    def run(e):
+        with e.autograd._force_original_view_tracking(True):
+            b = e.ones(2, requires_grad=True).clone()
+            v = b.unbind()[0]
+            b.add_(1)
+            return v.grad_fn
+
+    assert "returns multiple views" in assert_same(run)[1]

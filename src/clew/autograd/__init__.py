@@ -17,9 +17,11 @@ from clew.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from clew.autograd.engine import run_backward
 from clew.autograd.function import Function as Function
 from clew.autograd.modes import (
+    _force_original_view_tracking,
     enable_grad,
     inference_mode,
     is_multithreading_enabled,
+    is_view_replay_enabled,
     no_grad,
     set_grad_enabled,
     set_multithreading_enabled,
@@ -347,6 +349,7 @@ __all__ = [
     "gradgradcheck",
     "inference_mode",
     "is_multithreading_enabled",
+    "is_view_replay_enabled",
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",

@@ -26,6 +26,7 @@ class _State(threading.local):
     grad_enabled = True
     inference = False
     multithreading = True
+    view_replay = False
     cut: tuple[str, Site | None] | None = None
     carries_tangents = True
 
@@ -46,6 +47,11 @@ def is_inference_mode_enabled() -> bool:
 def is_multithreading_enabled() -> bool:
     """Whether a backward pass of this thread may go on in a thread of its own."""
     return state.multithreading
+
+
+def is_view_replay_enabled() -> bool:
+    """Whether views made in this thread remember the operations that made them."""
+    return state.view_replay
 
 
 class _Mode:
@@ -229,7 +235,32 @@ class inference_mode(_Mode):
         return type(self)(self.mode)
 
 
-class set_multithreading_enabled(_Mode):
+class _Switch(_Mode):
+    """A mode that takes effect at once, and ends with the ``with`` if it is used in one."""
+
+    _field = ""
+
+    def __init__(self, mode: bool) -> None:
+        if not isinstance(mode, bool):
+            raise TypeError(
+                f"{type(self).__name__}(): argument 'enabled' (position 1) must be bool, not "
+                f"{type(mode).__name__}"
+            )
+        self.prev = getattr(state, self._field)
+        self.mode = mode
+        setattr(state, self._field, mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: Any) -> None:
+        setattr(state, self._field, self.prev)
+
+    def _fresh(self) -> _Mode:
+        return type(self)(self.mode)
+
+
+class set_multithreading_enabled(_Switch):
     """Whether backward may use threads of its own: at once as a call, for a while in a ``with``.
 
     A backward pass runs in the thread that calls it.  Only one that is called deep inside others
@@ -239,20 +270,17 @@ class set_multithreading_enabled(_Mode):
         TypeError: `mode` is not a bool.
     """
 
-    def __init__(self, mode: bool) -> None:
-        if not isinstance(mode, bool):
-            raise TypeError(
-                "set_multithreading_enabled(): argument 'enabled' (position 1) must be bool, not "
-                f"{type(mode).__name__}"
-            )
-        self.prev = state.multithreading
-        self.mode = state.multithreading = mode
+    _field = "multithreading"
 
-    def __enter__(self) -> None:
-        pass
 
-    def __exit__(self, *exception: Any) -> None:
-        state.multithreading = self.prev
+class _force_original_view_tracking(_Switch):
+    """Whether views remember the operations that made them, as a call or in a ``with``.
 
-    def _fresh(self) -> _Mode:
-        return type(self)(self.mode)
+    After a write to its base, such a view's history shows these operations anew, where others
+    show `AsStridedBackward0`.
+
+    Raises:
+        TypeError: `mode` is not a bool.
+    """
+
+    _field = "view_replay"

@@ -6,7 +6,8 @@ Note [Views]
     A differentiable view remembers its base (never another view) and the version at which its
     own edge was made.  A write through the view or through the base raises the shared version.
     When the edge of a view is next asked for and the version has moved on, the edge is made anew:
-    an `AsStridedBackward0` that reads the view's geometry from the base's new history.
+    an `AsStridedBackward0` that reads the view's geometry from the base's new history; or, for a
+    view made under `_force_original_view_tracking`, the nodes of the operations that made it.
 
 Note [Rewriting history]
     A write to a view is a write to part of its base.  `CopySlices` becomes the base's node: it
@@ -18,15 +19,15 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
-from clew.autograd.modes import state
+from clew.autograd.modes import enable_grad, state
 from clew.autograd.node import AccumulateGrad, Node, next_sequence_nr, node_class
 from clew.autograd.saved import Freed
 from clew.errors import InferenceTensorError, LeafModifiedError, ViewModifiedError, spaced
-from clew.op import REGISTRY
+from clew.op import REGISTRY, Op
 from clew.plan import plan_for
 from clew.site import here
 from clew.storage import Geometry, geometry
@@ -51,6 +52,7 @@ class TensorMeta:
         base: the tensor that this one is a differentiable view of.
         creation: how the view was made.
         view_version: the version at which the view's edge was made.
+        replay: makes the view of its base again, for views whose operations are tracked.
         accumulator: a weak reference to the leaf's `AccumulateGrad`.
         hooks: hooks of a leaf.
         post_accumulate: hooks to run after a leaf's gradient was accumulated.
@@ -67,6 +69,7 @@ class TensorMeta:
     base: Any = None
     creation = Creation.NORMAL
     view_version = 0
+    replay: Any = None
     accumulator: Any = None
     hooks: Any = None
     post_accumulate: Any = None
@@ -101,8 +104,10 @@ def accumulator(tensor: Any) -> AccumulateGrad:
     return node
 
 
-def mark_view(out: Any, source: Any, creation: Creation) -> bool:
-    """Note what `out` is a view of; see Note [Views].
+def mark_view(
+    out: Any, source: Any, creation: Creation, call: tuple[Any, Op, dict[str, Any]] | None = None
+) -> bool:
+    """Note what `out` is a view of, and by which call; see Note [Views].
 
     Returns:
         Whether it can have a history: a view of an inference tensor is one itself, and no view.
@@ -124,7 +129,28 @@ def mark_view(out: Any, source: Any, creation: Creation) -> bool:
     elif not state.grad_enabled:
         creation = Creation.NO_GRAD
     meta.creation = creation
+    if state.view_replay and call is not None:
+        meta.replay = _replay(source, call)
     return True
+
+
+def _replay(source: Any, call: tuple[Any, Op, dict[str, Any]]) -> Callable[[Any], Any]:
+    """What makes the view that `call` makes of `source` of the base of `source` again."""
+    apply, op, attrs = call
+    meta = source._meta
+    if meta is None or meta.base is None:
+        return lambda base: apply(op, (base,), attrs)
+    above = meta.replay
+    if above is not None:
+        return lambda base: apply(op, (above(base),), attrs)
+    size, stride, offset = geometry(source._array)
+    place = {"size": size, "stride": stride, "storage_offset": offset}
+
+    def function(base: Any) -> Any:
+        below = {**place, "base": geometry(base._array)}
+        return apply(op, (apply(REGISTRY["as_strided"], (base,), below),), attrs)
+
+    return function
 
 
 def refresh(tensor: Any) -> None:
@@ -135,7 +161,11 @@ def refresh(tensor: Any) -> None:
         return
     if meta.creation is not Creation.NORMAL:
         raise _view_error(tensor, meta, None)
-    node = _as_strided_node(tensor, base)
+    if meta.replay is None:
+        node = _as_strided_node(tensor, base)
+    else:
+        with enable_grad():
+            node = meta.replay(base)._edge[0]
     move_retained(tensor, node)
     tensor._edge = (node, 0)
     tensor._requires_grad = True
