@@ -30,6 +30,7 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
                 "modes",
                 "handles",
                 "hooks",
+                "assigned",
                 "deep_stack",
                 "engine",
                 "views",

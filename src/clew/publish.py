@@ -25,7 +25,7 @@ from clew.autograd.modes import no_grad, state
 from clew.autograd.transforms import running
 from clew.autograd.views import has_tangent
 from clew.dispatch import OperandError, apply, apply_inplace
-from clew.errors import OtherLayout
+from clew.errors import OtherLayout, RequiresGradError
 from clew.observers import tell_memory
 from clew.op import KEYWORD_ALIASES, NO_ATTRS, REGISTRY, Op
 from clew.storage import refuse_overlap, resized
@@ -160,11 +160,14 @@ def refuse_recorded(out: Any, name: str, inputs: Any) -> None:
     if not state.grad_enabled:
         return
     outs = out if isinstance(out, (tuple, list)) else (out,)
-    if any(isinstance(x, Tensor) and x.requires_grad for x in (*outs, *inputs)):
+    recorded = [x for x in (*outs, *inputs) if isinstance(x, Tensor) and x.requires_grad]
+    if recorded:
         called = f"{name}(): " if name else ""
-        raise RuntimeError(
+        raise RequiresGradError(
             f"{called}functions with out=... arguments don't support automatic differentiation, "
-            "but one of the arguments requires grad."
+            "but one of the arguments requires grad.",
+            recorded[0],
+            "leave out= out, or compute inside `with torch.no_grad():`",
         )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from clew import dtypes
 from clew.autograd import transforms
+from clew.autograd.assigned import check_assigned
 from clew.autograd.handles import RemovableHandle, add_hook
 from clew.autograd.hooks import Retain
 from clew.autograd.modes import state
@@ -24,9 +25,10 @@ from clew.autograd.transforms import running
 from clew.autograd.views import NO_EDGE, TensorMeta, accumulator, refresh
 from clew.device import CPU, device
 from clew.errors import (
-    GradientMismatchError,
+    DetachError,
     InferenceTensorError,
     RequiresGradError,
+    at,
     describe,
     non_leaf_grad_text,
 )
@@ -229,7 +231,7 @@ class Tensor:
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is not None:
-            _check_grad(self, value)
+            check_assigned(self, value)
         self._grad = value
         for observer in observers:
             observer.on_grad(self)
@@ -327,12 +329,14 @@ class Tensor:
             return self
         meta = self._ensure_meta()
         if meta.base is not None:
-            raise RuntimeError(
+            raise DetachError(
                 "Can't detach views in-place. Use detach() instead. If you are using "
                 "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as "
                 "True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
                 "these gradients. To fix this error, please refer to the Optimizer.zero_grad() "
-                "function in torch/optim/optimizer.py as the solution."
+                "function in torch/optim/optimizer.py as the solution.",
+                ("view", describe(self)),
+                ("asked", at(here())),
             )
         if self._edge is not None:
             for observer in observers:
@@ -360,9 +364,11 @@ class Tensor:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         if self._requires_grad and value._array.dtype.kind not in "fcV":
-            raise RuntimeError(
+            raise RequiresGradError(
                 "data set to a tensor that requires gradients must be floating point or complex "
-                "dtype"
+                "dtype",
+                self,
+                "convert the new data first: x.data = new.to(x.dtype)",
             )
         self._array = value._array
         tell_memory(self)
@@ -440,37 +446,3 @@ def _only_floating(tensor: Tensor, types: str) -> RequiresGradError:
         tensor,
         "convert it first: x.float().requires_grad_()",
     )
-
-
-def _check_grad(tensor: Tensor, grad: Any) -> None:
-    if not isinstance(grad, Tensor):
-        raise TypeError(
-            "assigned grad expected to be a Tensor or None but got grad of type "
-            f"{type(grad).__name__}"
-        )
-    if grad is tensor:
-        raise RuntimeError("can't assign Variable as its own grad")
-    if grad._array.shape != tensor._array.shape:
-        raise GradientMismatchError(
-            f"attempting to assign a gradient of size '{list(grad._array.shape)}' to a tensor of "
-            f"size '{list(tensor._array.shape)}'. Please ensure that the gradient and the tensor "
-            "are the same size",
-            *_both(tensor, grad),
-            cure="assign a gradient of the tensor's shape, or None",
-        )
-    if grad._array.dtype != tensor._array.dtype:
-        got, wanted = (dtypes.scalar_name(x._array.dtype) for x in (grad, tensor))
-        raise GradientMismatchError(
-            f"attempting to assign a gradient with dtype '{got.lower()}' to a tensor "
-            f"with grad_dtype '{wanted}'. The gradient must match the tensor's "
-            "grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype "
-            "attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with "
-            "caution. Diverging the dtypes of a tensor and its gradient may break downstream "
-            "systems that assume they match.",
-            *_both(tensor, grad),
-            cure="convert it: x.grad = grad.to(x.dtype)",
-        )
-
-
-def _both(tensor: Tensor, grad: Tensor) -> tuple[tuple[str, str], tuple[str, str]]:
-    return ("tensor", describe(tensor)), ("gradient", describe(grad))

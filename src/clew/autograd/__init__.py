@@ -287,8 +287,8 @@ def _input_edge(x: Any, position: int, *, accumulate: bool) -> Any:
     if isinstance(x, GradientEdge):
         return (x.node, x.output_nr)
     if not isinstance(x, Tensor):
-        raise TypeError(
-            f"expected Tensor or GradientEdge as input {position}, but got {type(x).__name__}"
+        raise RuntimeError(
+            f"all inputs have to be Tensors or GradientEdges, but got {type(x).__name__}"
         )
     if accumulate:
         x.retain_grad()

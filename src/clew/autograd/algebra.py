@@ -14,7 +14,7 @@ import numpy as np
 
 from clew.autograd.saved import PackedTensor, SavedTensor, SavedTuple
 from clew.dispatch import ARRAYS, TENSORS, apply_inplace
-from clew.errors import GradientMismatchError, recorded
+from clew.errors import GradientMismatchError, NanGradientError, recorded
 from clew.op import REGISTRY
 from clew.ops.layout import empty_alike
 from clew.storage import has_no_gaps
@@ -84,8 +84,8 @@ class ArrayAlgebra:
         """Raise if a result holds NaN (anomaly mode)."""
         for i, result in enumerate(results):
             if result is not None and np.isnan(result).any():
-                raise RuntimeError(
-                    f"Function '{node.name()}' returned nan values in its {i}th output."
+                raise NanGradientError(
+                    f"Function '{node.name()}' returned nan values in its {i}th output.", node
                 )
 
     def wrap(self, grad: Any) -> Any:

@@ -361,7 +361,9 @@ def _explain(error: BaseException, node: Node) -> None:
     """Name the node in errors that come from rules and hooks."""
     if anomaly.state.enabled:
         anomaly.explain(node)
-    if isinstance(error, AutogradError) or getattr(error, "_clew_node_named", False):
+    if isinstance(error, AutogradError) and error.names_node:
+        return
+    if getattr(error, "_clew_node_named", False):
         return
     leaf = getattr(node, "variable", None)
     if leaf is not None:

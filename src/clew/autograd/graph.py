@@ -17,6 +17,7 @@ from clew.autograd.handles import RemovableHandle
 from clew.autograd.mutation import allow_mutation_on_saved_tensors
 from clew.autograd.node import GradientEdge
 from clew.autograd.saved import hook_stack
+from clew.errors import NoNodeError, RequiresGradError, SavedHookError
 from clew.tensor import Tensor
 
 __all__ = [
@@ -52,9 +53,11 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
         RuntimeError: the tensor does not require grad.
     """
     if not tensor.requires_grad:
-        raise RuntimeError(
+        raise RequiresGradError(
             "It is not possible to get the gradient edge for a Tensor that does not require "
-            "gradients"
+            "gradients",
+            tensor,
+            "call x.requires_grad_(), or compute it from a tensor that requires grad",
         )
     return GradientEdge(*tensor._gradient_edge())
 
@@ -73,6 +76,9 @@ def increment_version(tensor: Any) -> None:
 
 # -- saved tensors
 
+_DISABLED = "leave the disable_saved_tensors_hooks block first"
+_ENTERED = "leave the saved_tensors_hooks block first"
+
 
 class saved_tensors_hooks:
     """While entered, tensors that are saved go through `pack_hook`, and back through `unpack_hook`.
@@ -90,7 +96,7 @@ class saved_tensors_hooks:
 
     def __enter__(self) -> None:
         if hook_stack.disabled is not None:
-            raise RuntimeError(hook_stack.disabled)
+            raise SavedHookError(hook_stack.disabled, _DISABLED)
         hook_stack.pairs.append((self.pack_hook, self.unpack_hook))
 
     def __exit__(self, *exception: Any) -> None:
@@ -105,7 +111,7 @@ class disable_saved_tensors_hooks:
 
     def __enter__(self) -> None:
         if hook_stack.pairs:
-            raise RuntimeError(self.message)
+            raise SavedHookError(self.message, _ENTERED)
         self.before = hook_stack.disabled
         hook_stack.disabled = self.message
 
@@ -203,7 +209,8 @@ def register_multi_grad_hook(
     if mode == "any":
         first = _WhenAny(fn)
         return _Handles([t.register_hook(first) for t in tensors if t.requires_grad])
-    if not all(t.requires_grad for t in tensors):
-        raise AssertionError("Expected gradient function to be set")
+    for tensor in tensors:
+        if not tensor.requires_grad:
+            raise NoNodeError("Expected gradient function to be set", tensor)
     every = _WhenAll(tensors, fn)
     return _Handles([t.register_hook(every.hook(i)) for i, t in enumerate(tensors)])

@@ -12,6 +12,7 @@ from typing import Any
 from clew.autograd.modes import no_grad
 from clew.autograd.saved import hook_stack
 from clew.dispatch import TENSORS
+from clew.errors import SavedHookError, describe
 from clew.observers import Observer, observers
 from clew.storage import root
 from clew.tensor import Tensor
@@ -45,10 +46,12 @@ class _Kept:
                 "in which the graph was originally recorded."
             )
         if self.tensor._counter.value != self.version:
-            raise RuntimeError(
+            raise SavedHookError(
                 "one of the variables needed for gradient computation has been modified by "
                 f"{self.tensor._counter.writer_name}, which allow_mutation_on_saved_tensors does "
-                "not see"
+                "not see",
+                "write with an in-place operation of a tensor, which is seen, or to a clone()",
+                ("tensor", describe(self.tensor)),
             )
         return self.tensor
 
@@ -71,9 +74,14 @@ class allow_mutation_on_saved_tensors(Observer):
 
     def __enter__(self) -> allow_mutation_on_saved_tensors:
         if _active:
-            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+            raise SavedHookError(
+                "allow_mutation_on_saved_tensors contexts cannot be nested",
+                "enter one context around the whole forward and backward",
+            )
         if hook_stack.disabled is not None:
-            raise RuntimeError(hook_stack.disabled)
+            raise SavedHookError(
+                hook_stack.disabled, "leave the disable_saved_tensors_hooks block first"
+            )
         _active.append(self)
         hook_stack.pairs.append((self._pack, _Kept.unpack))
         observers.append(self)

@@ -20,10 +20,15 @@ import numpy as np
 from clew.autograd.modes import no_grad
 from clew.dtypes import described_type
 from clew.errors import (
+    DetachError,
     GraphFreedError,
+    SavedHookError,
+    SavedHookTypeError,
     SavedTensorModifiedError,
+    defined,
     describe,
     made_by,
+    recorded,
     shape_of,
     spaced,
 )
@@ -35,10 +40,11 @@ FIRST = 2**64 - 1
 
 Hook = Callable[[Any], Any]
 
-_HOOKS_SET = (
+_HOOKED = (
     "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one "
     "pair of hooks is allowed at a time."
 )
+_HOOKED_CURE = "put both into one pair of hooks, or leave the saved_tensors_hooks block first"
 
 
 class Saved:
@@ -129,7 +135,7 @@ class SavedTensor(Saved):
     def register_hooks(self, pack_hook: Hook, unpack_hook: Hook) -> None:
         """As of `Saved`."""
         if self.packed is not None:
-            raise RuntimeError(_HOOKS_SET)
+            raise SavedHookError(_HOOKED, _HOOKED_CURE, ("tensor", describe(self.tensor)))
         self.packed = PackedTensor(self.tensor, (pack_hook, unpack_hook), self.output_nr, late=True)
 
 
@@ -162,9 +168,12 @@ def _refuse_detached(saved: SavedTensor, node: Any) -> None:
     """A saved input that a node had made, and that was detached in place since."""
     maker = node.edge_of_saved(saved)
     if maker is not None and maker.seq != FIRST and saved.tensor._gradient_edge()[0] is not maker:
-        raise RuntimeError(
+        raise DetachError(
             "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_()."
-            "This is not supported, please use out-of-place `.detach()` instead"
+            "This is not supported, please use out-of-place `.detach()` instead",
+            ("tensor", describe(saved.tensor)),
+            ("saved by", recorded(node)),
+            ("detached", spaced("", saved.tensor._cut[1]).strip() if saved.tensor._cut else None),
         )
 
 
@@ -198,11 +207,14 @@ class PackedTensor(Saved):
         with no_grad():
             self.packed = hooks[0](tensor)
         if tensor._counter.value != version:
-            raise RuntimeError(
+            raise SavedHookError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as "
                 "input to pack hook cannot be modified by in-place operations as this can lead to "
                 "unexpected side-effects. Please open an issue if you need to perform in-place "
-                "operations on the input to a pack hook."
+                "operations on the input to a pack hook.",
+                "write to a clone() of the tensor in the pack hook",
+                ("hook", defined(hooks[0])),
+                ("tensor", describe(tensor)),
             )
 
     def summary(self) -> str:
@@ -216,9 +228,11 @@ class PackedTensor(Saved):
         """What the unpack hook returns, connected to the graph."""
         tensor = self.hooks[1](self.packed)
         if not hasattr(tensor, "_gradient_edge"):
-            raise TypeError(
+            raise SavedHookTypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
-                f"{type(tensor).__name__}"
+                f"{type(tensor).__name__}",
+                self.hooks[1],
+                node,
             )
         edge = self.edge
         if edge is None:
@@ -235,7 +249,7 @@ class PackedTensor(Saved):
 
     def register_hooks(self, pack_hook: Hook, unpack_hook: Hook) -> None:
         """Refused: the tensor has hooks."""
-        raise RuntimeError(_HOOKS_SET)
+        raise SavedHookError(_HOOKED, _HOOKED_CURE, ("hook", defined(self.hooks[0])))
 
 
 class SavedTuple:
@@ -287,7 +301,10 @@ class SavedNone(Saved):
 
     def register_hooks(self, pack_hook: Hook, unpack_hook: Hook) -> None:
         """Refused: there is no tensor."""
-        raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        raise SavedHookError(
+            "Calling register_hooks on a saved tensor with value None is forbidden",
+            "ask first whether the call has kept this value: node._saved_self is not None",
+        )
 
 
 class Freed(Saved):
@@ -304,11 +321,13 @@ class Freed(Saved):
 
     def register_hooks(self, pack_hook: Hook, unpack_hook: Hook) -> None:
         """Refused: the tensor is gone."""
-        raise RuntimeError(
+        raise SavedHookError(
             "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate "
             "values of the graph are freed when you call .backward() or autograd.grad(). Specify "
             "retain_graph=True if you need to backward through the graph a second time or if you "
-            "need to access saved variables after calling backward."
+            "need to access saved variables after calling backward.",
+            "register the hooks before the backward pass, or keep the graph",
+            ("freed", spaced("by the backward", self.site)),
         )
 
 

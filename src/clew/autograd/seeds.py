@@ -9,7 +9,13 @@ import numpy as np
 
 from clew.autograd.node import GradientEdge
 from clew.dtypes import of_numpy
-from clew.errors import GradientMismatchError, NonScalarBackwardError, describe, describe_end
+from clew.errors import (
+    GradientMismatchError,
+    GradientTypeError,
+    NonScalarBackwardError,
+    describe,
+    describe_end,
+)
 from clew.tensor import Size, Tensor
 
 
@@ -32,7 +38,11 @@ def gradients_of(roots: tuple[Any, ...], given: Any) -> list[Tensor]:
     """
     values = as_tuple(given) if given is not None else (None,) * len(roots)
     if len(values) < len(roots):
-        raise RuntimeError(f"got {len(roots)} tensors and {len(values)} gradients")
+        raise GradientMismatchError(
+            f"got {len(roots)} tensors and {len(values)} gradients",
+            *(("output", describe_end(root)) for root in roots),
+            cure="give one gradient for each output, in their order; None means one for a scalar",
+        )
     return [_gradient_of(root, value, i) for i, (root, value) in enumerate(zip(roots, values))]
 
 
@@ -82,7 +92,11 @@ def _gradient_of(root: Any, value: Any, position: int) -> Tensor:
         # For a root that requires no grad the reason is named later.
         return Tensor._from_array(_ones(shape, dtype))
     if not isinstance(value, Tensor):
-        raise TypeError(f"gradients can be either Tensors or None, but got {type(value).__name__}")
+        raise GradientTypeError(
+            f"gradients can be either Tensors or None, but got {type(value).__name__}",
+            ("output", describe_end(root)),
+            cure="pass a tensor of the output's shape, or None for a scalar",
+        )
     if value._array.shape != shape:
         raise GradientMismatchError(
             f"Mismatch in shape: grad_output[{position}] has a shape of {value.shape} and "

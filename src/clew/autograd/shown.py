@@ -241,6 +241,7 @@ for _kind in ("nearest", "nearest_exact", "linear", "cubic"):
 
 _POOL = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 _UNREAD: dict[str, tuple[str, ...]] = {
+    "div_rounded": ("rounding_mode",),
     "embedding": ("sparse",),
     "fractional_max_pool2d": ("kernel_size", "output_size"),
     "fractional_max_pool3d": ("kernel_size", "output_size"),

@@ -7,6 +7,7 @@ from typing import Any
 
 from clew.autograd.node import Node, next_sequence_nr
 from clew.autograd.views import NO_EDGE
+from clew.errors import TwiceDifferentiatedError
 from clew.site import here
 from clew.tensor import Tensor
 
@@ -42,7 +43,7 @@ class Error(_Stop):
         self.message = message
 
     def run(self, grads: list[Any], algebra: Any, need: Sequence[bool] | None) -> Sequence[Any]:
-        raise RuntimeError(self.message)
+        raise TwiceDifferentiatedError(self.message, self)
 
 
 def stop(message: str, tensors: Sequence[Any]) -> tuple[Any, ...]:

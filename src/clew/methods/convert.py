@@ -12,7 +12,7 @@ from clew import dtypes
 from clew.autograd.modes import state
 from clew.device import device, require_cpu
 from clew.dispatch import apply
-from clew.errors import NonLeafCopyError, scalar_of_graph_text
+from clew.errors import NonLeafCopyError, RequiresGradError, scalar_of_graph_text
 from clew.observers import observers
 from clew.op import REGISTRY
 from clew.publish import composite
@@ -58,8 +58,10 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         TypeError: NumPy has no such type (bfloat16).
     """
     if not force and state.grad_enabled and self.requires_grad:
-        raise RuntimeError(
-            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        raise RequiresGradError(
+            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.",
+            self,
+            "use x.detach().numpy(), or x.numpy(force=True); NumPy's operations are not recorded",
         )
     if self._array.dtype.kind == "V":
         raise TypeError("Got unsupported ScalarType BFloat16")
@@ -105,6 +107,8 @@ def __bool__(self: Tensor) -> bool:
 
 def _number(convert: Any) -> Any:
     def method(self: Tensor) -> Any:
+        if self._array.size != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
         recorded = state.grad_enabled and self.requires_grad
         if convert is float and recorded and self._array.size == 1:
             _warn_scalar_of_graph(self)

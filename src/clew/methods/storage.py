@@ -11,6 +11,7 @@ from clew import dtypes
 from clew.autograd.modes import state
 from clew.autograd.views import check_inplace
 from clew.device import CPU, device
+from clew.errors import RequiresGradError
 from clew.functions.shape import sizes
 from clew.observers import tell_memory
 from clew.op import NO_ATTRS, REGISTRY
@@ -274,7 +275,11 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
             tensor there.
     """
     if self.requires_grad and not (state.inference or self.is_inference()):
-        raise RuntimeError("cannot resize variables that require grad")
+        raise RequiresGradError(
+            "cannot resize variables that require grad",
+            self,
+            "resize x.detach(), or make another view: x.view(size), x[:n]",
+        )
     check_inplace(self, "resize_", records=False)
     shape = sizes(size)
     if shape == self._array.shape:
@@ -315,8 +320,10 @@ def map_(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
         RuntimeError: a tensor requires grad.
     """
     if tensor.requires_grad:
-        raise RuntimeError(
-            "Can't call map_() on Variable that requires grad. Use var.detach().map_() instead."
+        raise RequiresGradError(
+            "Can't call map_() on Variable that requires grad. Use var.detach().map_() instead.",
+            tensor,
+            "use x.detach().map_(y.detach(), f): Python functions of elements are not recorded",
         )
     other = np.broadcast_to(tensor._array, self._array.shape)
     return _replace(self, "map_", callable, self._array, other)
@@ -324,9 +331,11 @@ def map_(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
 
 def _replace(self: Tensor, name: str, function: Any, *arrays: np.ndarray) -> Tensor:
     if self.requires_grad:
-        raise RuntimeError(
+        raise RequiresGradError(
             f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() "
-            "instead."
+            "instead.",
+            self,
+            f"use x.detach().{name}(...): Python functions of elements are not recorded",
         )
     columns = [array.reshape(-1).tolist() for array in arrays]
     values = [function(*row) for row in zip(*columns)]

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from clew.dtypes import scalar_name
+from clew.errors import NoDerivativeError
 from clew.kernels.half import narrow, widen
 from clew.kernels.pointwise import pointwise
 from clew.op import of_number, op
-from clew.ops.rules import conj
+from clew.ops.rules import NO_GRADIENT, conj
 from clew.promotion import floating, product, to_common
 
 
@@ -124,7 +125,7 @@ def refusing(name: str) -> Any:
     """The rule of what has no derivative: it raises when a gradient arrives."""
 
     def rule(F: Any, grad: Any) -> Any:
-        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+        raise NoDerivativeError(f"derivative for aten::{name} is not implemented", NO_GRADIENT)
 
     return rule
 

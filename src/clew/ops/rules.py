@@ -9,6 +9,7 @@ import numpy as np
 
 from clew import dtypes
 from clew.config import warn_once
+from clew.errors import NoDerivativeError
 
 _COMPLEX = frozenset(
     [np.dtype(np.complex64), np.dtype(np.complex128), dtypes.complex64, dtypes.complex128]
@@ -27,11 +28,17 @@ def conj(F: Any, x: Any) -> Any:
     return x.conjugate() if x.__class__ is complex else x
 
 
+NO_GRADIENT = (
+    "detach() its input if no gradient is to flow there, or compute it from other operations"
+)
+"""What to do about an operation without a derivative."""
+
+
 def not_implemented(name: str) -> Any:
     """The rule of what PyTorch has no derivative of: it says so when a backward needs it."""
 
     def rule(F: Any, grad: Any) -> Any:
-        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+        raise NoDerivativeError(f"the derivative for '{name}' is not implemented.", NO_GRADIENT)
 
     return rule
 

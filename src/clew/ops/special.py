@@ -12,6 +12,7 @@ from clew.kernels.erf import erf as erf_kernel
 from clew.kernels.pointwise import pointwise
 from clew.op import of_number, op
 from clew.ops.checks import as_arrays, floating_only, single_or_double_only
+from clew.ops.rules import not_implemented
 
 _SLOPE = 2 / sqrt(pi)
 """The derivative of erf at 0."""
@@ -151,13 +152,6 @@ def _(F: Any, grad: Any, self: Any, *, p: int) -> Any:
     return grad * slope
 
 
-def _no_derivative(name: str) -> Any:
-    def rule(F: Any, grad: Any) -> Any:
-        raise NotImplementedError(f"the derivative for '{name}: input' is not implemented.")
-
-    return rule
-
-
 def _incomplete(name: str, kernel: Any, sign: int) -> None:
     def forward(a: Any, x: Any) -> Any:
         floating_only(a, f"{name}_cpu")
@@ -169,7 +163,8 @@ def _incomplete(name: str, kernel: Any, sign: int) -> None:
 
     op(
         f"{name}(self, other)", forward, promote="arithmetic", tensors_only=True, inplace=True,
-        jvp="elementwise", self=_no_derivative(name), other=of_other, doc=kernel.__doc__,
+        jvp="elementwise", doc=kernel.__doc__, self=not_implemented(f"{name}: input"),
+        other=of_other,
     )  # fmt: skip
 
 

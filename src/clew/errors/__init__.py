@@ -15,9 +15,15 @@ that PyTorch raises, so that ``except`` and ``match=`` keep working; the rest is
     ├── RequiresGradError         a tensor that cannot be told to require grad, or not to
     ├── NonLeafCopyError          a copy or a pickle of a tensor that has a history
     ├── UnusedInputError          the gradient of something that the outputs do not depend on
-    ├── GradientMismatchError     a gradient of another shape or type than its tensor
+    ├── GradientError             a gradient of another shape or type than its tensor, or no tensor
     ├── HookError                 a hook returned what cannot stand in for the gradient
-    └── FunctionError             a custom Function does not do what autograd expects of it
+    ├── FunctionError             a custom Function does not do what autograd expects of it
+    ├── SavedHookError            a pack or unpack hook does what it must not
+    ├── DetachError               a view, or what backward needs, is detached in place
+    ├── NoDerivativeError         backward through what has no derivative
+    ├── TwiceDifferentiatedError  the second derivative of what is once differentiable
+    ├── NanGradientError          anomaly mode has found nan
+    └── NoNodeError               a hook on a tensor without a place in the graph
 
 docs/errors.md has a section for each, with a failing and a corrected program.
 """
@@ -59,6 +65,11 @@ class AutogradError(Exception):
     """
 
     anchor = ""
+    names_node = True
+    """Whether a fact names the node that ran; the engine says it of other errors."""
+
+    def __init_subclass__(cls) -> None:
+        cls.__module__ = "clew.errors"
 
     def __init__(self, clause: str, *facts: Fact) -> None:
         self.clause = clause
@@ -361,8 +372,8 @@ class UnusedInputError(AutogradError, RuntimeError):
         )
 
 
-class GradientMismatchError(AutogradError, RuntimeError):
-    """A gradient has another shape or type than what it is the gradient of."""
+class GradientError(AutogradError):
+    """A gradient is not such as what it is the gradient of asks for."""
 
     anchor = "gradient-mismatch"
 
@@ -370,59 +381,12 @@ class GradientMismatchError(AutogradError, RuntimeError):
         super().__init__(clause, *facts, ("given", at(here())), ("cure", cure))
 
 
-# -- what users write: hooks and Functions
+class GradientMismatchError(GradientError, RuntimeError):
+    """A gradient has another shape or type than what it is the gradient of."""
 
 
-class HookError(AutogradError):
-    """A hook returned something that cannot stand in for the gradient."""
-
-    anchor = "hook"
-
-    def __init__(self, clause: str, hook: Any, node: Any) -> None:
-        super().__init__(
-            clause,
-            ("hook", defined(hook)),
-            ("gradient", whose_gradient(node)),
-            ("cure", "return None to leave the gradient as it is, or a tensor of its shape and "
-                     "dtype (for a hook of a node: a tuple of as many as it is given)"),
-        )  # fmt: skip
-
-
-class HookResultError(HookError, RuntimeError):
-    """A hook returned a tensor of another shape or type, or another number of them."""
-
-
-class HookTypeError(HookError, TypeError):
-    """A hook returned something that is no tensor."""
-
-
-def whose_gradient(node: Any) -> str:
-    """What the gradient that arrives at a node is the gradient of."""
-    leaf = getattr(node, "variable", None)
-    return f"of {describe(leaf)}" if leaf is not None else f"of the results of {recorded(node)}"
-
-
-class FunctionError(AutogradError):
-    """A custom Function does not do what autograd expects of it."""
-
-    anchor = "custom-function"
-
-    def __init__(self, clause: str, node: Any, method: str, cure: str, *facts: Fact) -> None:
-        super().__init__(
-            clause,
-            *facts,
-            ("call", recorded(node)),
-            (method.removesuffix("_context"), defined(getattr(node._forward_cls, method))),
-            ("cure", cure),
-        )
-
-
-class FunctionResultError(FunctionError, RuntimeError):
-    """A backward returned the wrong number or kind of gradients, or a forward hid a write."""
-
-
-class FunctionTypeError(FunctionError, TypeError):
-    """A custom Function was given something that is no tensor where it needs one."""
+class GradientTypeError(GradientError, TypeError):
+    """Something that is no tensor is given as a gradient."""
 
 
 # -- warnings
@@ -475,3 +439,22 @@ class OtherLayout(NotImplementedError):
             lesson((("cure", "make it dense first, x.to_dense(), or compute with x.coalesce()"
                              ".values()"),), "")
         )  # fmt: skip
+
+
+# They derive from what stands above.
+from clew.errors.user_code import (  # noqa: E402
+    DetachError,
+    FunctionError,
+    FunctionResultError,
+    FunctionTypeError,
+    HookError,
+    HookResultError,
+    HookTypeError,
+    NanGradientError,
+    NoDerivativeError,
+    NoNodeError,
+    SavedHookError,
+    SavedHookTypeError,
+    TwiceDifferentiatedError,
+    whose_gradient,
+)
