@@ -33,8 +33,6 @@ KNOWN_SHOWN: dict[str, str] = {
         "multilabel_margin_loss",
     )},
     "convolution-*": "clew does not know the size of a bias that requires no grad",
-    "remainder-number": _OVERLOADS,
-    "fmod-number": _OVERLOADS,
     "mm-nothing_to_add": "strides of what is empty",
     "mm-empty": "strides of what is empty",
     "addmm-empty": "strides of what is empty",
