@@ -54,7 +54,7 @@ def xlogy_with_number(v: Values) -> Samples:
 
 @samples("replaced_memory")
 def replaced_memory(v: Values) -> Samples:
-    says = "derivative for aten::set_ is not implemented"
+    says = "derivative for set_ is not implemented"
     yield call("usual", v.real(2, 3), v.real(2, 3), refuses=says)
 
 

@@ -203,7 +203,7 @@ class PackedTensor(Saved):
         if output_nr is not None and not late:
             # As PyTorch shows it: requiring grad, its node not yet known.
             tensor = tensor._alias()
-            tensor._requires_grad = True
+            tensor._requires_grad = tensor._array.dtype.kind in "fcV"
         with no_grad():
             self.packed = hooks[0](tensor)
         if tensor._counter.value != version:

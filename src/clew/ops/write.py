@@ -89,7 +89,7 @@ def _(F: Any, grad: Any) -> Any:
 
 
 def _no_derivative(F: Any, grad: Any) -> Any:
-    raise RuntimeError("derivative for aten::set_ is not implemented")
+    raise RuntimeError("derivative for set_ is not implemented")
 
 
 @op("replaced_memory(self, source)", publish=(), node="torch::autograd::NotImplemented",
