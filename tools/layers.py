@@ -46,6 +46,7 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
             "dispatch",
             "recording",
             "publish",
+            "outputs",
             "autograd",
             "functions",
             "methods",

@@ -181,6 +181,7 @@ class Op:
             `clew.promotion.RULES`, or None.
         view: the result shares the first input's memory.
         tensors_only: no input may be a number.
+        number_first: the first of two inputs may be a number, as in ``remainder(2, x)``.
         node_name: the name of its graph nodes, PyTorch's where it has one.
         no_grad_outputs: indices of outputs that never require grad (integer results).
         order: the parameters as users (and rules) give them by position, as in
@@ -205,9 +206,9 @@ class Op:
     __slots__ = (
         "aliases", "attr_names", "attrs", "default_attrs", "derived_from", "doc", "domain",
         "forward", "in_place", "inplace", "input_defaults", "inputs", "jvp", "keyword_only",
-        "label", "module", "name", "no_grad_outputs", "node_class", "node_name", "order", "outputs",
-        "overloads", "plain_count", "plans", "promote", "promotion", "publish", "rules",
-        "tensors_only", "variadic_attr", "variadic_input", "view", "without", "write",
+        "label", "module", "name", "no_grad_outputs", "node_class", "node_name", "number_first",
+        "order", "outputs", "overloads", "plain_count", "plans", "promote", "promotion", "publish",
+        "rules", "tensors_only", "variadic_attr", "variadic_input", "view", "without", "write",
     )  # fmt: skip
 
     def __init__(
@@ -235,6 +236,7 @@ class Op:
         self.promote: str | None = options.pop("promote", None)
         self.promotion = RULES[self.promote] if self.promote else None
         self.tensors_only: bool = options.pop("tensors_only", False)
+        self.number_first: bool = options.pop("number_first", False)
         if options.pop("gaps", False):
             self.input_defaults[self.inputs[-1]] = None
         self.node_name: str = options.pop("node", None) or _node_name(self.name)

@@ -13,22 +13,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from clew import dtypes
-from clew.autograd.modes import no_grad, state
-from clew.autograd.transforms import running
-from clew.autograd.views import has_tangent
 from clew.dispatch import OperandError, apply, apply_inplace
-from clew.errors import OtherLayout, RequiresGradError
-from clew.observers import tell_memory
+from clew.errors import OtherLayout
 from clew.op import KEYWORD_ALIASES, NO_ATTRS, REGISTRY, Op
-from clew.storage import refuse_overlap, resized
+from clew.outputs import refuse_recorded, write_out
 from clew.tensor import Tensor
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
@@ -67,9 +61,12 @@ def composite(
     return declare
 
 
-def taking_other_names(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a function of a submodule: it takes ``axis=`` for ``dim=`` and so on too."""
-    return _taking_names(f, _other_names(f), False)
+def taking_other_names(f: Callable[..., Any], *, out: bool = False) -> Callable[..., Any]:
+    """Decorate a function of a submodule: it takes ``axis=`` for ``dim=`` and so on too.
+
+    With `out`, it takes ``out=``.
+    """
+    return _taking_names(f, _other_names(f), out)
 
 
 def _other_names(f: Callable[..., Any]) -> dict[str, str]:
@@ -96,8 +93,9 @@ def _taking_names(f: Callable[..., Any], names: dict[str, str], out: bool) -> Ca
             kwargs[names[alias]] = kwargs.pop(alias)
         if target is None:
             return f(*args, **kwargs)
-        refuse_recorded(target, f.__name__, args)
-        return write_out(target, f(*args, **kwargs), f.__name__, args)
+        inputs = (*args, *kwargs.values())
+        refuse_recorded(target, f.__name__, inputs)
+        return write_out(target, f(*args, **kwargs), f.__name__, inputs)
 
     return function
 
@@ -111,85 +109,9 @@ def _of_sparse(name: str, args: tuple[Any, ...], error: OtherLayout) -> Any:
     return run(name, args, {})
 
 
-def write_out(out: Any, result: Any, name: str = "this function", inputs: Any = ()) -> Any:
-    """Put a result of the function `name` into the tensor given as ``out=``, resized if need be.
-
-    Args:
-        out: the tensor, or a sequence of them for several results.
-        result: what was computed.
-        name: the function, for messages.
-        inputs: what it was computed from, which `out` may be but must not overlap otherwise.
-
-    Raises:
-        RuntimeError: the result cannot be cast to the type of `out`, or one takes part in autograd.
-        NotImplementedError: `out` or the result has a tangent.
-    """
-    if isinstance(out, (tuple, list)):
-        written = [write_out(o, r, name) for o, r in zip(out, result)]
-        return result._make(written) if hasattr(result, "_make") else tuple(written)
-    if not isinstance(out, Tensor):
-        raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
-    refuse_recorded(out, name, (result,))
-    if running and (has_tangent(out) or has_tangent(result)):
-        raise NotImplementedError(
-            f"Trying to use forward AD with {name}_out that does not support it because it is an "
-            "out= function"
-        )
-    if not dtypes.can_cast(result.dtype, out.dtype):
-        names = dtypes.SCALAR_NAMES
-        raise RuntimeError(
-            f"result type {names[result.dtype.name]} can't be cast to the desired output type "
-            f"{names[out.dtype.name]}"
-        )
-    for x in inputs:
-        if isinstance(x, Tensor):
-            refuse_overlap(out._array, x._array, same=True)
-    with no_grad():
-        if out._array.shape != result._array.shape:
-            if any(x is out for x in inputs):
-                raise RuntimeError(
-                    f"output with shape {list(out._array.shape)} doesn't match the broadcast shape "
-                    f"{list(result._array.shape)}"
-                )
-            _resize(out, result._array.shape)
-        return apply_inplace(REGISTRY["copy"], out, (result,))
-
-
-def refuse_recorded(out: Any, name: str, inputs: Any) -> None:
-    """Refuse an ``out=`` where something requires grad, before anything is computed."""
-    if not state.grad_enabled:
-        return
-    outs = out if isinstance(out, (tuple, list)) else (out,)
-    recorded = [x for x in (*outs, *inputs) if isinstance(x, Tensor) and x.requires_grad]
-    if recorded:
-        called = f"{name}(): " if name else ""
-        raise RequiresGradError(
-            f"{called}functions with out=... arguments don't support automatic differentiation, "
-            "but one of the arguments requires grad.",
-            recorded[0],
-            "leave out= out, or compute inside `with torch.no_grad():`",
-        )
-
-
-def _resize(out: Tensor, shape: tuple[int, ...]) -> None:
-    """Give an output another size, with PyTorch's warning if it has elements."""
-    if out._array.size:
-        warnings.warn(
-            "An output with one or more elements was resized since it had shape "
-            f"{list(out._array.shape)}, which does not match the required output shape "
-            f"{list(shape)}. This behavior is deprecated, and in a future PyTorch release outputs "
-            "will not be resized unless they have zero elements. You can explicitly reuse an out "
-            "tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
-            UserWarning,
-            stacklevel=5,
-        )
-    out._array = resized(out._array, shape)
-    tell_memory(out)
-
-
 def _to(out: Any, op: Op, inputs: Any, attrs: dict[str, Any] = NO_ATTRS) -> Any:
     """Run an op and put its result into ``out=``."""
-    refuse_recorded(out, op.label, inputs)
+    refuse_recorded(out, op.label, inputs if op.rules else ())
     return write_out(out, apply(op, inputs, attrs), op.label, inputs)
 
 
@@ -224,7 +146,9 @@ def _binary(op: Op) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None) if kwargs else None
         inputs = args if len(args) == 2 and not kwargs else op.bind(args, kwargs)[0]
-        if not isinstance(inputs[0], Tensor) and not isinstance(inputs[1], Tensor):
+        if not (
+            isinstance(inputs[0], Tensor) or (op.number_first and isinstance(inputs[1], Tensor))
+        ):
             raise _not_a_tensor(op, inputs[0])
         return apply(op, inputs) if out is None else _to(out, op, inputs)
 

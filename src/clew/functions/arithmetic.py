@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from clew.dispatch import OperandError, apply, apply_inplace
+from clew.functions.linalg import refuse_numbers
 from clew.op import REGISTRY, Op
-from clew.publish import composite, write_out
+from clew.outputs import write_out
+from clew.publish import composite
 from clew.tensor import Tensor
 
 _ADD, _ADD_SCALED = REGISTRY["add"], REGISTRY["add_scaled"]
@@ -61,10 +63,11 @@ def rsub(self: Any, other: Any, *, alpha: Any = 1) -> Any:
     return apply(_SUB_SCALED, (other, self), {"alpha": alpha})
 
 
-@composite()
+@composite(out=True)
 def pow(self: Any, exponent: Any) -> Tensor:
     """``self ** exponent``; either may be a number."""
     if not isinstance(self, Tensor):
+        refuse_numbers("pow", self, exponent)
         return apply(_RPOW, (exponent, self))
     exponent = _number_or_tensor(exponent)
     if isinstance(exponent, (int, float, complex)):
@@ -243,6 +246,12 @@ def clamp_max_(self: Tensor, max: Any) -> Tensor:
 def _one_limit(
     name: str, self: Tensor, side: str, limit: Any
 ) -> tuple[Op, tuple[Any, ...], dict[str, Any]]:
+    if not isinstance(self, Tensor):
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got ({type(self).__name__}, "
+            f"{type(limit).__name__}), but expected one of:\n * (Tensor input, Tensor {side})\n"
+            f" * (Tensor input, Number {side})"
+        )
     if isinstance(limit, Tensor):
         return REGISTRY[name + "_tensor"], (self, limit), {}
     return REGISTRY[name], (self,), {side: _number_or_tensor(limit)}
@@ -264,7 +273,7 @@ def lerp_(self: Tensor, end: Tensor, weight: Any) -> Tensor:
     return apply_inplace(REGISTRY["lerp_number"], self, (end,), {"weight": weight})
 
 
-@composite()
+@composite(out=True)
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """`input` where `condition`, else `other`; the indices of true elements if neither is given."""
     if input is None and other is None:

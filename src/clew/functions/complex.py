@@ -57,7 +57,7 @@ def conj(self: Tensor) -> Tensor:
     return apply(REGISTRY["conj"], (self,)) if self._array.dtype.kind == "c" else self
 
 
-@composite()
+@composite(out=True)
 def conj_physical(self: Tensor) -> Tensor:
     """The complex conjugate; a real tensor as it is."""
     return apply(REGISTRY["conj_physical"], (self,)) if self._array.dtype.kind == "c" else self

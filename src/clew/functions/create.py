@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -14,7 +15,8 @@ from clew.functions.data import array_of, refuse_negative_strides
 from clew.functions.shape import sizes
 from clew.ops.layout import empty_alike
 from clew.ops.scalars import checked_number
-from clew.publish import composite, write_out
+from clew.outputs import write_out
+from clew.publish import composite
 from clew.storage import Geometry, extent, strided
 from clew.tensor import Tensor
 
@@ -275,6 +277,8 @@ def arange(
     )
     if step == 0:
         raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start:g} -> {end:g}")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     whole = all(isinstance(v, int) for v in (start, end, step))
@@ -314,12 +318,38 @@ def range(
     return _made(array, out, device, requires_grad)
 
 
+def _ends(name: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any]:
+    """The ends of a range as numbers, and a look at the number of steps."""
+    if not isinstance(steps, (int, np.integer)):
+        kinds = ", ".join(type(value).__name__ for value in (start, end, steps))
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got ({kinds}), but expected "
+            "one of:\n * (Tensor start, Tensor end, int steps)\n * (Number start, Number end, int "
+            "steps)"
+        )
+    given = {"start": start, "end": end}
+    with_dims = {n: v.ndim for n, v in given.items() if isinstance(v, Tensor) and v.ndim}
+    if with_dims:
+        got = " and ".join(f"{n} with {ndim} dimension(s)" for n, ndim in with_dims.items())
+        raise RuntimeError(
+            f"{name} only supports 0-dimensional start and end tensors, but got {got}."
+        )
+    first, last = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
+    return first, last
+
+
 @composite(method=False)
 def linspace(
     start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, device: Any = None,
     layout: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """`steps` evenly spaced numbers from `start` to `end`, both included."""
+    """`steps` evenly spaced numbers from `start` to `end`, both included.
+
+    Raises:
+        RuntimeError: `steps` is negative, or `start` or `end` is a tensor with dimensions.
+        TypeError: `steps` is no integer.
+    """
+    start, end = _ends("linspace", start, end, steps)
     _only_strided(layout)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
@@ -341,7 +371,8 @@ def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any = None, dtype: Any = None,
     device: Any = None, layout: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Numbers ``base ** e`` for `steps` evenly spaced exponents."""
+    """Numbers ``base ** e`` for `steps` evenly spaced exponents; `linspace` says what it raises."""
+    start, end = _ends("logspace", start, end, steps)
     _only_strided(layout)
     exponents = linspace(start, end, steps, dtype=dtypes.float64)._array
     array = np.power(base, exponents).astype(_kind(dtype, out).numpy)
@@ -355,6 +386,9 @@ def eye(
 ) -> Tensor:  # fmt: skip
     """Ones on the diagonal of an n by m matrix of zeros."""
     _only_strided(layout)
+    for name, size in (("n", n), ("m", m)):
+        if size is not None and size < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
     return _made(np.eye(n, m, dtype=_kind(dtype, out).numpy), out, device, requires_grad)
 
 

@@ -113,7 +113,7 @@ def solve_triangular(
     return apply(REGISTRY["linalg_solve_triangular"], (A, B), attrs)
 
 
-@composite()
+@composite(out=True)
 def triangular_solve(
     self: Tensor, A: Tensor, upper: bool = True, transpose: bool = False,
     unitriangular: bool = False,
@@ -246,7 +246,9 @@ def qr(A: Tensor, mode: str = "reduced") -> Any:
     return _qr("linalg_qr", A, mode)
 
 
-composite(name="qr")(lambda self, some=True: _qr("qr", self, "reduced" if some else "complete"))
+composite(name="qr", out=True)(
+    lambda self, some=True: _qr("qr", self, "reduced" if some else "complete")
+)
 
 
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Any:
@@ -274,7 +276,7 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Any:
     return svd(A, False, driver=driver)[1]
 
 
-@composite(name="svd")
+@composite(name="svd", out=True)
 def _svd(self: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
     """``self = U diag(S) V^H``; without `compute_uv`, U and V are zeros."""
     if self._array.ndim < 2:

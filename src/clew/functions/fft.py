@@ -17,7 +17,8 @@ from clew.functions.create import make
 from clew.functions.linalg import refuse_non_tensors
 from clew.op import REGISTRY
 from clew.ops.rules import wrap_dim
-from clew.publish import taking_other_names, write_out
+from clew.outputs import write_out
+from clew.publish import taking_other_names
 from clew.tensor import Tensor
 
 _C2C, _R2C, _C2R, _PAD, _ROLL = (

@@ -35,6 +35,21 @@ def refuse_non_tensors(function: str, **arguments: Any) -> None:
             )
 
 
+def refuse_numbers(function: str, first: Any, second: Any) -> None:
+    """Refuse two operands neither of which is a tensor.
+
+    Raises:
+        TypeError: naming their types.
+    """
+    if not (isinstance(first, Tensor) or isinstance(second, Tensor)):
+        raise TypeError(
+            f"{function}() received an invalid combination of arguments - got "
+            f"({type(first).__name__}, {type(second).__name__}), but expected one of:\n"
+            " * (Tensor input, Tensor other)\n * (Number self, Tensor other)\n"
+            " * (Tensor input, Number other)"
+        )
+
+
 # -- matmul
 
 

@@ -21,13 +21,13 @@ def lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     return factors, pivots
 
 
-@composite()
+@composite(out=True)
 def lu_solve(self: Any, LU_data: Any, LU_pivots: Tensor) -> Any:
     """X of ``A X = self``, where `LU_data` and `LU_pivots` are what `lu` gave for A."""
     return decompose.lu_solve(LU_data, LU_pivots, self)
 
 
-@composite(method=False)
+@composite(method=False, out=True)
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 from clew import dtypes
 from clew.dispatch import apply, apply_inplace
 from clew.functions.arithmetic import pow, pow_
-from clew.functions.linalg import refuse_non_tensors
+from clew.functions.linalg import refuse_non_tensors, refuse_numbers
 from clew.functions.reduce import named_result
 from clew.op import REGISTRY
 from clew.ops.rules import wrap_dim
@@ -21,6 +21,7 @@ from clew.tensor import Tensor
 def xlogy(self: Any, other: Any) -> Any:
     """``self * log(other)``, 0 where `self` is 0 and `other` is not nan; either may be a number."""
     if not isinstance(self, Tensor):
+        refuse_numbers("xlogy", self, other)
         return apply(REGISTRY["xlogy_of_number"], (self, other))
     name = "xlogy" if isinstance(other, Tensor) else "xlogy_with_number"
     return apply(REGISTRY[name], (self, other))

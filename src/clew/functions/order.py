@@ -26,7 +26,7 @@ def sort(
     return _pair("sort", "sort_stable", self, {"stable": stable, **attrs})
 
 
-@composite()
+@composite(out=True)
 def msort(self: Tensor) -> Any:
     """The elements in order along the first dimension."""
     return sort(self, 0)[0]

@@ -16,7 +16,8 @@ from clew.dispatch import apply, apply_inplace
 from clew.functions.create import make
 from clew.observers import observers
 from clew.op import REGISTRY
-from clew.publish import composite, write_out
+from clew.outputs import write_out
+from clew.publish import composite
 from clew.tensor import Tensor
 
 # -- the generator

@@ -83,6 +83,13 @@ def _extremum(name: str, elementwise: str) -> Any:
     whole, along = REGISTRY[f"{name}_all"], REGISTRY[f"{name}_dim"]
 
     def function(self: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+        if not isinstance(self, Tensor):
+            raise TypeError(
+                f"{name}() received an invalid combination of arguments - got "
+                f"({type(self).__name__}, {type(dim).__name__}), but expected one of:\n"
+                " * (Tensor input)\n * (Tensor input, Tensor other)\n"
+                " * (Tensor input, int dim, bool keepdim = False)"
+            )
         if isinstance(dim, Tensor) or other is not None:
             return apply(REGISTRY[elementwise], (self, dim if other is None else other))
         if dim is None:
@@ -94,7 +101,7 @@ def _extremum(name: str, elementwise: str) -> Any:
     function.__doc__ = (
         f"The {name} of all elements; along `dim`, (values, indices); of two tensors, elementwise."
     )
-    return composite()(function)
+    return composite(out=True)(function)
 
 
 max = _extremum("max", "maximum")

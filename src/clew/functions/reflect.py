@@ -12,7 +12,8 @@ from clew.functions.reduce import named_result
 from clew.op import REGISTRY
 from clew.ops.checks import single_or_double_only
 from clew.ops.matrices import column_major
-from clew.publish import composite, taking_other_names, write_out
+from clew.outputs import write_out
+from clew.publish import composite, taking_other_names
 from clew.tensor import Tensor
 
 

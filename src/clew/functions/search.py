@@ -153,7 +153,7 @@ def bucketize(
     return apply(REGISTRY["searchsorted"], (boundaries, input, None), attrs)
 
 
-@composite(method=False)
+@composite(method=False, out=True)
 def isin(
     elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
 ) -> Any:

@@ -156,10 +156,26 @@ def squeeze(self: Tensor, dim: Any = None) -> Tensor:
 
 @composite()
 def movedim(self: Tensor, source: Any, destination: Any) -> Tensor:
-    """Move dimensions to other places; the rest keep their order."""
+    """Move dimensions to other places; the rest keep their order.
+
+    Raises:
+        RuntimeError: there are not as many sources as destinations, or one is named twice.
+    """
     ndim = self._array.ndim
-    froms = [wrap_dim(d, ndim) for d in _listed(source)]
-    tos = [wrap_dim(d, ndim) for d in _listed(destination)]
+    sources, destinations = _listed(source), _listed(destination)
+    if len(sources) != len(destinations):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should "
+            f"contain the same number of dims as destination ({list(destinations)} dims)"
+        )
+    froms = [wrap_dim(d, ndim) for d in sources]
+    tos = [wrap_dim(d, ndim) for d in destinations]
+    for name, given, wrapped in (
+        ("source", sources, froms),
+        ("destination", destinations, tos),
+    ):
+        if len(set(wrapped)) < len(wrapped):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(given)})")
     order: list[int | None] = [None] * ndim
     for f, t in zip(froms, tos):
         order[t] = f

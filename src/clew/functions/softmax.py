@@ -20,13 +20,13 @@ def _along(name: str, self: Tensor, dim: int, dtype: Any) -> Any:
     return apply(REGISTRY[name], (self,), {"dim": dim})
 
 
-@composite()
+@composite(out=True)
 def softmax(input: Tensor, dim: int, dtype: Any = None) -> Any:
     """``exp(input) / sum(exp(input))`` along `dim`, computed in `dtype` if that is given."""
     return _along("softmax", input, dim, dtype)
 
 
-@composite()
+@composite(out=True)
 def log_softmax(input: Tensor, dim: int, dtype: Any = None) -> Any:
     """The logarithm of `softmax`, computed without losing digits."""
     return _along("log_softmax", input, dim, dtype)

@@ -7,7 +7,8 @@ from typing import Any
 
 from clew.dispatch import apply, apply_inplace
 from clew.op import REGISTRY
-from clew.publish import composite, taking_other_names, write_out
+from clew.outputs import write_out
+from clew.publish import composite, taking_other_names
 from clew.tensor import Tensor
 
 

@@ -43,6 +43,7 @@ from clew.functions.powers import vander as vander
 from clew.functions.reflect import householder_product as householder_product
 from clew.op import REGISTRY
 from clew.ops.matrices import LinAlgError as LinAlgError
+from clew.publish import taking_other_names
 from clew.tensor import Tensor
 
 
@@ -55,3 +56,12 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> A
     """The diagonals of matrices, a view."""
     attrs = {"offset": offset, "dim1": dim1, "dim2": dim2}
     return apply(REGISTRY["diagonal"], (A,), attrs)
+
+
+_TAKING_OUT = """
+cholesky cholesky_ex cond cross det eig eigh eigvals eigvalsh inv inv_ex lstsq lu lu_factor
+lu_factor_ex lu_solve matrix_norm matrix_power matrix_rank multi_dot norm pinv qr slogdet solve
+solve_ex solve_triangular svd svdvals tensorinv tensorsolve vecdot vector_norm
+"""
+for _name in _TAKING_OUT.split():
+    globals()[_name] = taking_other_names(globals()[_name], out=True)

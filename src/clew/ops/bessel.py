@@ -88,7 +88,8 @@ def _polynomial(name: str, family: orthogonal.Family) -> None:
 
     title = name.replace("_polynomial", "").replace("_", " ")
     doc = f"The polynomial ({title}) of degree `n`, cut to an integer, at `x`."
-    op(f"special_{name}(x, n)", forward, doc=doc, promote="floating", publish=("special",))
+    op(f"special_{name}(x, n)", forward, doc=doc, promote="floating", number_first=True,
+       publish=("special",))  # fmt: skip
 
 
 for _name, _family in orthogonal.FAMILIES.items():

@@ -27,7 +27,8 @@ for _name, _ufunc, _alias in (
     )  # fmt: skip
 
 for _name in ("logical_and", "logical_or", "logical_xor"):
-    op(f"{_name}(self, other)", getattr(np, _name), inplace=True, domain="real")
+    op(f"{_name}(self, other)", getattr(np, _name), inplace=True, tensors_only=True,
+       domain="real")  # fmt: skip
 
 
 def _bits(name: str, function: Any) -> None:
@@ -38,7 +39,8 @@ def _bits(name: str, function: Any) -> None:
         return function(x, y)
 
     doc = f"Elementwise {name}."
-    op(f"{name}(self, other)", forward, doc=doc, inplace=True, domain="integers")
+    op(f"{name}(self, other)", forward, doc=doc, inplace=True, number_first=True,
+       domain="integers")  # fmt: skip
 
 
 def _type_name(x: Any, y: Any) -> str:
@@ -57,7 +59,8 @@ for _name, _function in (
     _bits(_name, _function)
 
 
-@op("isclose(self, other; rtol=1e-05, atol=1e-08, equal_nan=False)", domain="real")
+@op("isclose(self, other; rtol=1e-05, atol=1e-08, equal_nan=False)", tensors_only=True,
+    domain="real")  # fmt: skip
 def isclose(x: Any, y: Any, *, rtol: float, atol: float, equal_nan: bool) -> Any:
     """Whether ``|self - other| <= atol + rtol * |other|``, elementwise."""
     if x.dtype != y.dtype:

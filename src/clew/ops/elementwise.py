@@ -88,6 +88,7 @@ mul = op(
     doc="``self * other``.",
     jvp="bilinear",
     domain="real",
+    number_first=True,
     aliases=("multiply",),
     self=lambda F, grad, other: grad * conj(F, other),
     other=lambda F, grad, self: grad * conj(F, self),
@@ -146,7 +147,7 @@ def _no_derivative(F: Any, grad: Any) -> Any:
 
 
 @op("floor_divide(self, other)", promote="product", node="torch::autograd::NotImplemented",
-    inplace=True, self=_no_derivative, other=_no_derivative)  # fmt: skip
+    inplace=True, number_first=True, self=_no_derivative, other=_no_derivative)  # fmt: skip
 def floor_divide(x: Any, y: Any) -> Any:
     """``floor(self / other)``."""
     return _integer_division(np.floor_divide, x, y)
@@ -170,7 +171,7 @@ def _refuse_zero(x: Any, y: Any) -> None:
         raise RuntimeError("ZeroDivisionError")
 
 
-@op("remainder(self, other)", domain="nonzero", node="RemainderBackward1",
+@op("remainder(self, other)", domain="nonzero", number_first=True, node="RemainderBackward1",
     overloads=(of_number("other", "RemainderBackward0"),), **_ARITHMETIC)  # fmt: skip
 def remainder(x: Any, y: Any) -> Any:
     """``self - other * floor(self / other)``: the result has the sign of `other`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clew.functions.calls import Tensor
-from clew.publish import write_out
+from clew.outputs import write_out
 
 
 def normalize(
