@@ -33,6 +33,7 @@ from clew.autograd.algebra import TENSOR
 from clew.autograd.engine import run_backward
 from clew.autograd.modes import enable_grad, inference_mode, state
 from clew.dispatch import TENSORS, apply
+from clew.errors import NoDerivativeError
 from clew.op import Op
 from clew.plan import DTYPE, DTYPES, INPUT, INPUTS, OUTPUT, SHAPE, SHAPES, STRIDES, Plan, plan_for
 from clew.storage import element_strides
@@ -76,11 +77,15 @@ def differentiable(op: Op, nr: int, out: Any) -> bool:
 def refuse_without_rule(op: Op) -> None:
     """Raise if an op with a derivative has no rule for tangents, as some have none in PyTorch."""
     if op.jvp is None and op.rules:
-        raise NotImplementedError(
-            f"Trying to use forward AD with {op.label} that does not support it because it has "
-            "not been implemented yet.\nPyTorch has no rule for it either. Use reverse mode "
-            "(torch.autograd.grad) for this operation."
-        )
+        raise _no_rule(op)
+
+
+def _no_rule(op: Op) -> NotImplementedError:
+    return NotImplementedError(
+        f"Trying to use forward AD with {op.label} that does not support it because it has not "
+        "been implemented yet.\nPyTorch has no rule for it either. Use reverse mode "
+        "(torch.autograd.grad) for this operation."
+    )
 
 
 def _linear(
@@ -135,7 +140,10 @@ def _elementwise(
                 continue
             if rule.joint:
                 named["need"] = [i == position for i in range(len(edges))]
-            part = function(TENSORS, _conj(tangent), *kept, **named)
+            try:
+                part = function(TENSORS, _conj(tangent), *kept, **named)
+            except NoDerivativeError:
+                raise _no_rule(op) from None
             part = part[position] if rule.joint else part
             if part is not None:
                 total = _conj(part) if total is None else TENSORS.add(total, _conj(part))
