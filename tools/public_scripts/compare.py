@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,7 +119,7 @@ def run(script: dict[str, Any], engine: str, checkouts: Path, limit: float) -> R
 
 def compare(script: dict[str, Any], runs: dict[str, Run]) -> Result:
     """Say how clew's output differs from PyTorch's, and PyTorch's from its own."""
-    name = f"{script['repository']} {script['path']} {script.get('args', '')}".strip()
+    name = title(script)
     torch, clew = runs["torch"], runs["clew"]
     if torch.status != 0:
         return Result(name, f"fails on PyTorch: {_last_line(torch)}", False, None)
@@ -168,6 +169,26 @@ def table(results: list[Result]) -> str:
     return f"{good} of {len(results)} run as on PyTorch.\n\n" + "\n".join(rows)
 
 
+def title(script: dict[str, Any]) -> str:
+    """The repository, the path and the arguments."""
+    return f"{script['repository']} {script['path']} {script.get('args', '')}".strip()
+
+
+def judge(script: dict[str, Any], options: argparse.Namespace) -> Result:
+    """Run a script on all engines, keep what it printed if asked to, and say how it went."""
+    runs = {e: run(script, e, options.checkouts, options.limit) for e in ENGINES}
+    result = compare(script, runs)
+    if options.outputs:
+        options.outputs.mkdir(parents=True, exist_ok=True)
+        for engine, one in runs.items():
+            name = re.sub(r"\W+", "-", title(script))[:80]
+            text = one.output + "\n--- errors\n" + one.errors
+            (options.outputs / f"{name}-{engine}.txt").write_text(text)
+    figures = f"{result.verdict}; PyTorch itself: {result.own}; time {result.ratio}"
+    Console().print(f"{result.name[:90]}: {figures}", markup=False, soft_wrap=True)
+    return result
+
+
 def main() -> int:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(
@@ -177,23 +198,12 @@ def main() -> int:
     parser.add_argument("--only", default="", help="a regular expression of names to run")
     parser.add_argument("--write", action="store_true", help="write the table into the page")
     parser.add_argument("--outputs", type=Path, help="a folder for what each run printed")
+    parser.add_argument("--jobs", type=int, default=1, help="scripts that run at a time")
     parser.add_argument("--limit", type=float, default=900, help="seconds for one run")
     options = parser.parse_args()
-    console, results = Console(), []
-    for number, script in enumerate(load()):
-        name = f"{script['repository']} {script['path']} {script.get('args', '')}"
-        if not re.search(options.only, name):
-            continue
-        runs = {e: run(script, e, options.checkouts, options.limit) for e in ENGINES}
-        if options.outputs:
-            options.outputs.mkdir(parents=True, exist_ok=True)
-            for engine, one in runs.items():
-                text = one.output + "\n--- errors\n" + one.errors
-                (options.outputs / f"{number:02}-{engine}.txt").write_text(text)
-        results.append(compare(script, runs))
-        result = results[-1]
-        figures = f"{result.verdict}; PyTorch itself: {result.own}; time {result.ratio}"
-        console.print(f"{number:02} {result.name[:90]}: {figures}", markup=False, soft_wrap=True)
+    chosen = [s for s in load() if re.search(options.only, title(s))]
+    with ThreadPoolExecutor(options.jobs) as pool:
+        results = list(pool.map(lambda script: judge(script, options), chosen))
     if options.write:
         before, _, rest = PAGE.read_text().partition(MARK)
         after = rest.partition(MARK)[2]
