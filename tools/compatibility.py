@@ -46,7 +46,7 @@ def has(name: str, engine: Any = clew) -> bool:
                 found = importlib.import_module(f"{found.__name__}.{part}")
             except (ImportError, AttributeError):
                 return False
-    return True
+    return not getattr(found, "is_lacking", False)  # there so that programs can import it
 
 
 def read_uses(path: Path) -> list[Use]:

@@ -73,6 +73,7 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
             "amp",
             "cuda",
             "accelerator",
+            "distributed",
             "multiprocessing",
             "onnx",
             "backends",

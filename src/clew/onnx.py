@@ -16,3 +16,6 @@ def export(*args: Any, **kwargs: Any) -> NoReturn:
         "torch.onnx.export: clew does not write ONNX files. Save the state_dict (torch.save or "
         "safetensors), load it into the model under PyTorch and export it there."
     )
+
+
+export.is_lacking = True  # type: ignore[attr-defined]  # for tools/compatibility.py

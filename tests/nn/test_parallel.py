@@ -26,6 +26,7 @@ def test_what_needs_a_device_raises_as_in_torch() -> None:
     cases = [
         lambda t: t.nn.parallel.data_parallel(t.nn.Linear(1, 1), t.ones(1, 1)),
         lambda t: t.accelerator.current_device_index(),
+        lambda t: t.nn.parallel.DistributedDataParallel(t.nn.Linear(1, 1)),
         lambda t: t.accelerator.set_device_index(0),
         lambda t: t.accelerator.synchronize(),
         lambda t: t.accelerator.empty_cache(),
@@ -33,7 +34,7 @@ def test_what_needs_a_device_raises_as_in_torch() -> None:
     for case in cases:
         messages = []
         for engine in (torch, clew):
-            with pytest.raises(RuntimeError) as caught:
+            with pytest.raises((RuntimeError, ValueError)) as caught:
                 case(engine)
             messages.append(str(caught.value))
         assert messages[0] == messages[1]
@@ -45,3 +46,11 @@ def test_what_needs_a_device_raises_as_in_torch() -> None:
         if n.startswith(("current_dev", "set_", "memory_", "max_"))
     }
     assert all(hasattr(clew.accelerator, name) for name in public)
+
+
+def test_there_are_no_process_groups() -> None:
+    from clew import distributed
+
+    assert not distributed.is_available() and not distributed.is_initialized()
+    with pytest.raises(RuntimeError, match=r"init_process_group: clew has no process groups"):
+        distributed.init_process_group("gloo")

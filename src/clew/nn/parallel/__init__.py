@@ -7,5 +7,6 @@ what PyTorch does too.  Programs that wrap their model run unmodified.
 from __future__ import annotations
 
 from clew.nn.parallel.data_parallel import DataParallel, data_parallel
+from clew.nn.parallel.distributed import DistributedDataParallel
 
-__all__ = ["DataParallel", "data_parallel"]
+__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
