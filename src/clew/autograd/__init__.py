@@ -34,7 +34,7 @@ from clew.autograd.transforms import NO_BACKWARD, innermost, refuse_in_transform
 from clew.config import warn_once
 from clew.dispatch import TENSORS
 from clew.dtypes import of_numpy
-from clew.errors import NoGradientPathError, UnusedInputError
+from clew.errors import InputsError, NoGradientPathError, UnusedInputError
 from clew.tensor import Tensor
 
 Tensors = Tensor | Sequence[Tensor]
@@ -122,7 +122,7 @@ def backward(
     if inputs is not None:
         inputs = (inputs,) if is_single(inputs) else tuple(inputs)
         if not inputs:
-            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+            raise InputsError.empty("backward", as_tuple(tensors))
     roots = as_tuple(tensors)
     gradients = gradients_of(roots, grad_tensors)
     keep = create_graph if retain_graph is None else retain_graph
@@ -176,7 +176,7 @@ def grad(
     roots = as_tuple(outputs)
     wanted = as_tuple(inputs.values() if type(inputs) is dict else inputs)
     if not wanted:
-        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+        raise InputsError.empty("grad", roots)
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
         found = _batched(roots, wanted, grad_outputs, keep, create_graph, allow_unused)
@@ -287,8 +287,10 @@ def _input_edge(x: Any, position: int, *, accumulate: bool) -> Any:
     if isinstance(x, GradientEdge):
         return (x.node, x.output_nr)
     if not isinstance(x, Tensor):
-        raise RuntimeError(
-            f"all inputs have to be Tensors or GradientEdges, but got {type(x).__name__}"
+        raise InputsError(
+            f"all inputs have to be Tensors or GradientEdges, but got {type(x).__name__}",
+            f"look at position {position} of the inputs: a tensor belongs there, or the result "
+            "of get_gradient_edge",
         )
     if accumulate:
         x.retain_grad()

@@ -8,13 +8,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from sys import getrefcount
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
+from clew.autograd.modes import no_grad
 from clew.autograd.saved import PackedTensor, SavedTensor, SavedTuple
 from clew.dispatch import ARRAYS, TENSORS, apply_inplace
-from clew.errors import GradientMismatchError, NanGradientError, recorded
+from clew.errors import GradientMismatchError, NanGradientError, UnpackedError, recorded, typed
 from clew.op import REGISTRY
 from clew.ops.layout import empty_alike
 from clew.storage import has_no_gaps
@@ -44,6 +45,22 @@ class ArrayAlgebra:
             else:
                 values.append(value)
         return values
+
+    def run_checked(self, node: Any, grads: list[Any], need: Any, error: Exception) -> list[Any]:
+        """Run a node again that failed, on Tensors, if an unpack hook gave it something else.
+
+        Rules on arrays rely on what forward has checked.  What a hook returns nobody has checked,
+        and operations on Tensors do it: they fail as PyTorch's, or promote as PyTorch's.
+        """
+        if _unpacked_otherwise(node) is None:
+            raise error
+        wrapped = [self.wrap(grad) for grad in grads]
+        try:
+            with no_grad():
+                results = node.run(wrapped, TENSOR, need)
+        except Exception as refused:
+            TENSOR.run_checked(node, wrapped, need, refused)
+        return [self.unwrap(result) for result in results]
 
     def add_into(self, buffer: list[Any], index: int, grad: Any) -> None:
         """Add to the gradient in a buffer, in place if the buffer alone holds it."""
@@ -117,6 +134,16 @@ class TensorAlgebra:
             for v in saved
         ]
 
+    def run_checked(self, node: Any, grads: list[Any], need: Any, error: Exception) -> NoReturn:
+        """Raise the error of a node; if an unpack hook gave it something else, say so."""
+        found = _unpacked_otherwise(node)
+        if found is None:
+            raise error
+        shape, dtype = found.meta
+        raise UnpackedError(
+            str(error), found.hooks[1], node, typed(shape, dtype), found.returned
+        ) from None
+
     def add_into(self, buffer: list[Any], index: int, grad: Any) -> None:
         """Add to the gradient in a buffer."""
         buffer[index] = TENSORS.add(buffer[index], grad)
@@ -172,6 +199,14 @@ class UnrecordedAlgebra(TensorAlgebra):
             super().accumulate(leaf, grads, site)
         else:
             apply_inplace(REGISTRY["add"], known, (grads[0],))
+
+
+def _unpacked_otherwise(node: Any) -> Any:
+    """The first of a node's saved tensors whose unpack hook returned another shape or dtype."""
+    for _, kept in node.kept():
+        if isinstance(kept, PackedTensor) and kept.returned is not None:
+            return kept
+    return None
 
 
 ARRAY = ArrayAlgebra()

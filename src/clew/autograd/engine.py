@@ -48,7 +48,7 @@ from clew.autograd.hooks import (
 )
 from clew.autograd.node import AccumulateGrad, Edge, Node
 from clew.autograd.saved import Freed
-from clew.errors import AutogradError, describe, spaced
+from clew.errors import AutogradError, CallbackError, describe, spaced
 from clew.observers import observers
 
 _next_task_id = itertools.count().__next__
@@ -269,7 +269,13 @@ def _run_node(
             call_tensor_hooks(node, grads, algebra)
             if hooks.before:
                 call_before(node, grads, algebra)
-        results = node.run(grads, algebra, None if wanted is None else _needed(task, node))
+        needed = None if wanted is None else _needed(task, node)
+        try:
+            results = node.run(grads, algebra, needed)
+        except (ValueError, TypeError, IndexError, RuntimeError) as error:
+            if isinstance(error, AutogradError):
+                raise
+            results = algebra.run_checked(node, grads, needed, error)
         if hooks is not None and hooks.after:
             results = call_after(node, results, grads, algebra)
         if anomaly.state.enabled and anomaly.state.check_nan:
@@ -380,5 +386,5 @@ def queue_callback(callback: Callable[[], None]) -> None:
         RuntimeError: no backward pass runs in this thread.
     """
     if current.task is None:
-        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+        raise CallbackError("Final callbacks can only be installed during backward pass.", callback)
     current.task.callbacks.append(callback)

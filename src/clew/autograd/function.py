@@ -28,7 +28,7 @@ from clew.autograd.saved import (
 )
 from clew.autograd.stops import stop
 from clew.autograd.transforms import innermost, running
-from clew.errors import FunctionResultError, FunctionTypeError
+from clew.errors import FunctionResultError, FunctionTypeError, shape_of, typed
 from clew.observers import observers
 from clew.site import here
 from clew.tensor import Tensor
@@ -124,10 +124,10 @@ class FunctionNode(Node, FunctionCtx):
         results = self.apply(*given)
         results = results if isinstance(results, tuple) else (results,)
         results = self._checked_count(results)
-        picked = []
+        picked: list[Any] = []
         for i, value in enumerate(results):
             if i in self.tensor_arguments:
-                picked.append(self._checked(value))
+                picked.append(self._checked(value, self.edges[len(picked)]))
             elif value is not None:
                 raise FunctionResultError(
                     f"function {self.name()} returned a gradient different than None at position "
@@ -163,13 +163,29 @@ class FunctionNode(Node, FunctionCtx):
             )
         return results
 
-    def _checked(self, value: Any) -> Any:
+    def _checked(self, value: Any, edge: tuple[Any, int]) -> Any:
         if value is not None and not isinstance(value, Tensor):
             raise FunctionResultError(
                 f"expected Variable or None (got {type(value).__name__})",
                 self,
                 self._backward_name(),
                 "return tensors, computed from the gradients that backward is given",
+            )
+        if value is None or edge[0] is None:
+            return value
+        meta = edge[0].metas[edge[1]]
+        if meta is None or value._array.dtype.kind in "fV":
+            return value
+        if (value._array.dtype.kind == "c") != (meta[1].kind == "c"):
+            raise FunctionResultError(
+                "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == "
+                "grad_is_complex) to be true, but got false.  (Could this error message be "
+                "improved?  If so, please report an enhancement request to PyTorch.)",
+                self,
+                self._backward_name(),
+                "return a real gradient for a real input (grad.real), and a complex or floating "
+                "point one for a complex input",
+                ("gradient", f"{shape_of(value)}, of an input {typed(*meta)}"),
             )
         return value
 

@@ -14,6 +14,7 @@ import weakref
 from typing import Any
 
 from clew.autograd.node import AccumulateGrad, Node
+from clew.dtypes import described_type
 from clew.errors import HookResultError, HookTypeError
 
 
@@ -54,7 +55,8 @@ def _checked(returned: Any, given: Any, hook: Any, node: Node, algebra: Any) -> 
     if returned.shape != given.shape:
         raise HookResultError(f"{lead} changed the size of value", hook, node)
     if returned.dtype is not given.dtype:
-        kinds = f"(was {given.type()} got {returned.type()})"
+        was, got = (described_type(t._array.dtype) for t in (given, returned))
+        kinds = f"(was {was} got {got})"
         raise HookResultError(f"{lead} changed the type of value {kinds}", hook, node)
     return algebra.unwrap(returned)
 

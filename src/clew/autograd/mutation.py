@@ -12,8 +12,9 @@ from typing import Any
 from clew.autograd.modes import no_grad
 from clew.autograd.saved import hook_stack
 from clew.dispatch import TENSORS
-from clew.errors import SavedHookError, describe
+from clew.errors import MutationContextError, SavedHookError, describe
 from clew.observers import Observer, observers
+from clew.site import Site, here
 from clew.storage import root
 from clew.tensor import Tensor
 
@@ -26,12 +27,14 @@ class _Kept:
         version: its version when it was saved.
         copy: the values from before the write, or None.
         group: all that share the memory; it lives as long as one of them.
+        entered: the line that entered the context.
     """
 
-    __slots__ = ("__weakref__", "copy", "group", "tensor", "version")
+    __slots__ = ("__weakref__", "copy", "entered", "group", "tensor", "version")
 
-    def __init__(self, tensor: Tensor, group: weakref.WeakSet[_Kept]) -> None:
+    def __init__(self, tensor: Tensor, group: weakref.WeakSet[_Kept], entered: Site | None) -> None:
         self.group = group
+        self.entered = entered
         self.tensor: Tensor | None = tensor
         self.version = tensor._counter.value
         self.copy: Any = None
@@ -41,9 +44,10 @@ class _Kept:
         if self.copy is not None:
             return self.copy
         if self.tensor is None or not _active:
-            raise AssertionError(
+            raise MutationContextError(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"
-                "in which the graph was originally recorded."
+                "in which the graph was originally recorded.",
+                self.entered,
             )
         if self.tensor._counter.value != self.version:
             raise SavedHookError(
@@ -71,6 +75,7 @@ class allow_mutation_on_saved_tensors(Observer):
 
     def __init__(self) -> None:
         self.kept: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self.entered: Site | None = None
 
     def __enter__(self) -> allow_mutation_on_saved_tensors:
         if _active:
@@ -82,6 +87,7 @@ class allow_mutation_on_saved_tensors(Observer):
             raise SavedHookError(
                 hook_stack.disabled, "leave the disable_saved_tensors_hooks block first"
             )
+        self.entered = here()
         _active.append(self)
         hook_stack.pairs.append((self._pack, _Kept.unpack))
         observers.append(self)
@@ -116,7 +122,7 @@ class allow_mutation_on_saved_tensors(Observer):
         for kept in group:
             if kept.tensor is not None and _is_same(kept, tensor):
                 return kept
-        made = _Kept(tensor, group)
+        made = _Kept(tensor, group, self.entered)
         group.add(made)
         return made
 

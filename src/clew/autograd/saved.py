@@ -25,12 +25,14 @@ from clew.errors import (
     SavedHookError,
     SavedHookTypeError,
     SavedTensorModifiedError,
+    UnpackedError,
     defined,
     describe,
     made_by,
     recorded,
     shape_of,
     spaced,
+    typed,
 )
 from clew.op import REGISTRY
 from clew.site import here
@@ -186,15 +188,21 @@ class PackedTensor(Saved):
         edge: where the gradient of an input goes; None for an output.
         output_nr: which output it is; None for an input.
         maker: as of `SavedViewOutput`, or None.
+        meta: (shape, NumPy dtype) of the tensor.
+        returned: what the unpack hook returned last, in words, if that has another shape or dtype.
     """
 
-    __slots__ = ("edge", "hooks", "maker", "packed", "output_nr", "__weakref__")
+    __slots__ = (
+        "edge", "hooks", "maker", "meta", "packed", "output_nr", "returned", "__weakref__",
+    )  # fmt: skip
 
     def __init__(
         self, tensor: Any, hooks: tuple[Hook, Hook], output_nr: int | None, *, late: bool = False
     ) -> None:
         self.hooks = hooks
         self.output_nr = output_nr
+        self.meta = (tensor._array.shape, tensor._array.dtype)
+        self.returned: str | None = None
         self.maker: Any = None
         self.edge = tensor._gradient_edge() if output_nr is None else None
         version = tensor._counter.value
@@ -234,6 +242,17 @@ class PackedTensor(Saved):
                 self.hooks[1],
                 node,
             )
+        is_leaf = self.edge is not None and self.edge[0] is not None and self.edge[0].seq == FIRST
+        if is_leaf and tensor._array.dtype.kind not in "fcV":
+            raise UnpackedError(
+                "Only Tensors of floating point and complex dtype can require gradients",
+                self.hooks[1],
+                node,
+                typed(*self.meta),
+                shape_of(tensor),
+            )
+        same = (tensor._array.shape, tensor._array.dtype) == self.meta
+        self.returned = None if same else shape_of(tensor)
         edge = self.edge
         if edge is None:
             maker = self.maker() if self.maker is not None else None

@@ -23,7 +23,14 @@ that PyTorch raises, so that ``except`` and ``match=`` keep working; the rest is
     ├── NoDerivativeError         backward through what has no derivative
     ├── TwiceDifferentiatedError  the second derivative of what is once differentiable
     ├── NanGradientError          anomaly mode has found nan
-    └── NoNodeError               a hook on a tensor without a place in the graph
+    ├── NoNodeError               a hook on a tensor without a place in the graph
+    ├── InputsError               `inputs=` is empty, or holds what is no tensor
+    ├── CallbackError             a callback is queued where no backward runs
+    ├── MutationContextError      backward after allow_mutation_on_saved_tensors has ended
+    ├── UnpackedError             an unpack hook returned another shape or type
+    ├── CheckpointError           a checkpointed function does not do the same again
+    ├── CheckpointUseError        a checkpoint with re-entrance where it cannot work
+    └── CheckpointOptionError     options of a checkpoint that do not exist or fit together
 
 docs/errors.md has a section for each, with a failing and a corrected program.
 """
@@ -106,10 +113,11 @@ def describe_end(end: Any) -> str:
 
 def shape_of(tensor: Any) -> str:
     """``float32 [2, 3]``."""
-    return _typed(tensor._array.shape, tensor._array.dtype)
+    return typed(tensor._array.shape, tensor._array.dtype)
 
 
-def _typed(shape: tuple[int, ...], dtype: Any) -> str:
+def typed(shape: tuple[int, ...], dtype: Any) -> str:
+    """A shape and a NumPy dtype: ``float32 [2, 3]``."""
     return f"{of_numpy(dtype).name} [{', '.join(map(str, shape))}]"
 
 
@@ -140,7 +148,7 @@ def spaced(words: str, site: Site | None) -> str:
 
 def recorded(node: Any) -> str:
     """A node, what it made and on which line: ``MulBackward0, which made float32 [3] at ...``."""
-    results = ", ".join(_typed(*meta) for meta in node.metas if meta)
+    results = ", ".join(typed(*meta) for meta in node.metas if meta)
     return f"{node.name()}{f', which made {results}' if results else ','}{spaced('', node.site)}"
 
 
@@ -442,6 +450,16 @@ class OtherLayout(NotImplementedError):
 
 
 # They derive from what stands above.
+from clew.errors.calls import (  # noqa: E402
+    CallbackError,
+    CheckpointError,
+    CheckpointOptionError,
+    CheckpointUseError,
+    InputsError,
+    MutationContextError,
+    UnpackedError,
+    no_gradient_for_checkpoint_text,
+)
 from clew.errors.user_code import (  # noqa: E402
     DetachError,
     FunctionError,

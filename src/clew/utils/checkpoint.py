@@ -28,9 +28,15 @@ from clew.autograd import Function, backward, engine
 from clew.autograd.graph import saved_tensors_hooks
 from clew.autograd.modes import enable_grad, no_grad, state
 from clew.autograd.saved import PackedTensor, SavedTensor, save_input
-from clew.observers import Observer, observers
-from clew.site import here, resolve
+from clew.errors import (
+    CheckpointError,
+    CheckpointOptionError,
+    CheckpointUseError,
+    no_gradient_for_checkpoint_text,
+)
+from clew.site import here
 from clew.tensor import Tensor
+from clew.utils.checkpoint_trace import Trace, with_traces
 
 __all__ = [
     "CheckpointError",
@@ -46,16 +52,11 @@ __all__ = [
 
 Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 
-_TIP = (
-    "\nThe function does not do the same when it runs again. Pass `debug=True` to "
-    "`torch.utils.checkpoint.checkpoint(...)`, or use `with "
-    "torch.utils.checkpoint.set_checkpoint_debug_enabled(True):`, to see the operations of both "
-    "runs."
+_CURE = (
+    "let the function do the same each time: no branches on what changes between the runs, no "
+    "counters, no in-place writes to what it reads; debug=True (or `with "
+    "torch.utils.checkpoint.set_checkpoint_debug_enabled(True):`) shows the operations of both runs"
 )
-
-
-class CheckpointError(RuntimeError):
-    """The recomputation of a checkpointed region differs from its first run."""
 
 
 class _Overrides:
@@ -124,22 +125,21 @@ def checkpoint(
         _warn_of_default("torch.utils.checkpoint", "calling checkpoint without")
         use_reentrant = True
     if use_reentrant:
-        if kwargs:
-            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
-        if context_fn is not noop_context_fn or debug is not False:
-            raise ValueError(
-                "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
-            )
+        _refuse_with_reentrance(kwargs, context_fn is not noop_context_fn or debug is not False)
         return CheckpointFunction.apply(function, preserve_rng_state, *args)
     if determinism_check not in ("default", "none"):
-        raise ValueError(
-            f"determinism_check should be one of ['default', 'none'], but got {determinism_check}"
+        raise CheckpointOptionError(
+            f"determinism_check should be one of ['default', 'none'], but got {determinism_check}",
+            "pass 'default' to compare shapes and dtypes of both runs, 'none' for no comparison",
         )
     traces = None
     if debug if _Overrides.debug is None else _Overrides.debug:
         if context_fn is not noop_context_fn:
-            raise ValueError("debug=True is incompatible with non-default context_fn")
-        traces = (_Trace(), _Trace())
+            raise CheckpointOptionError(
+                "debug=True is incompatible with non-default context_fn",
+                "leave one of the two out: debug=True needs the contexts for its own records",
+            )
+        traces = (Trace(), Trace())
     contexts = traces or context_fn()
     if not state.grad_enabled:
         return function(*args, **kwargs)
@@ -149,6 +149,19 @@ def checkpoint(
     region.rng_state = rng.default_generator.state_array() if preserve_rng_state else None
     region.traces = traces
     return region.run(contexts[0], args)
+
+
+def _refuse_with_reentrance(kwargs: dict[str, Any], has_other_options: bool) -> None:
+    if kwargs:
+        raise CheckpointOptionError(
+            "Unexpected keyword arguments: " + ",".join(kwargs),
+            "pass use_reentrant=False, which takes keyword arguments, or pass them by position",
+        )
+    if has_other_options:
+        raise CheckpointOptionError(
+            "Passing `context_fn` or `debug` is only supported when use_reentrant=False.",
+            "pass use_reentrant=False",
+        )
 
 
 def _warn_of_default(lead: str, what: str) -> None:
@@ -196,7 +209,7 @@ class _Region:
         self.early_stop = True
         self.compares = True
         self.rng_state: Any = None
-        self.traces: tuple[_Trace, _Trace] | None = None
+        self.traces: tuple[Trace, Trace] | None = None
         self.site = here()
         self.slots: list[weakref.ref[_Slot]] = []
         self.facts: list[dict[str, Any]] = []
@@ -240,7 +253,7 @@ class _Region:
         except CheckpointError as error:
             if self.traces is None:
                 raise
-            raise CheckpointError(_traced(error, self.traces)) from error
+            raise CheckpointError(with_traces(error, self.traces), self, _CURE) from error
 
     def _recomputed_value(self, slot: _Slot) -> Tensor:
         task = engine.current.task
@@ -254,7 +267,9 @@ class _Region:
             raise CheckpointError(
                 "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already "
                 "unpacked once. If you are calling ctx.saved_tensors in backward, make sure to do "
-                "so only once."
+                "so only once. Otherwise please open an issue with details on your use case.",
+                self,
+                "read ctx.saved_tensors once and keep what it gives in a variable",
             )
         return slot.values.pop(key)
 
@@ -280,7 +295,9 @@ class _Region:
             if self.first_run_over:
                 raise CheckpointError(
                     "torch.utils.checkpoint: trying to save more tensors during recomputation "
-                    f"than during the original forward pass.\n{_TIP}"
+                    "than during the original forward pass.",
+                    self,
+                    _CURE,
                 )
             # The function itself calls backward, and the first run has only come this far.
             self.has_inner_backward = True
@@ -302,7 +319,9 @@ class _Region:
                 "torch.utils.checkpoint: A different number of tensors was saved during the "
                 "original forward and recomputation.\n"
                 f"Number of tensors saved during forward: {first}\n"
-                f"Number of tensors saved during recomputation: {second}.\n{_TIP}"
+                f"Number of tensors saved during recomputation: {second}.",
+                self,
+                _CURE,
             )
         if not self.compares:
             return
@@ -320,7 +339,9 @@ class _Region:
         if differences:
             raise CheckpointError(
                 "torch.utils.checkpoint: Recomputed values for the following tensors have "
-                f"different metadata than during the forward pass.\n{differences}.\n{_TIP}"
+                f"different metadata than during the forward pass.\n{differences}.",
+                self,
+                _CURE,
             )
 
 
@@ -343,45 +364,6 @@ def _same_random_numbers(rng_state: Any) -> Iterator[None]:
         generator.load_state_array(now)
 
 
-class _Trace(Observer, AbstractContextManager[None]):
-    """Notes the operations that run while it is entered."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def __enter__(self) -> None:
-        self.lines.clear()
-        observers.append(self)
-
-    def __exit__(self, *exception: Any) -> None:
-        observers.remove(self)
-
-    def on_op(
-        self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], node: Any,
-        attrs: dict[str, Any],
-    ) -> None:  # fmt: skip
-        self._note(getattr(op, "name", None) or op.__name__, outputs)
-
-    def on_inplace(self, op: Any, target: Any, node: Any) -> None:
-        self._note(op.name + "_", (target,))
-
-    def _note(self, name: str, outputs: tuple[Any, ...]) -> None:
-        results = ", ".join(f"{o.dtype}{list(o.shape)}" for o in outputs if o is not None)
-        self.lines.append(f"{name} -> {results}   at {resolve(here()) or 'an unknown line'}")
-
-
-def _traced(error: CheckpointError, traces: tuple[_Trace, _Trace]) -> str:
-    """The error's text with the operations of both runs."""
-    first, second = ("\n".join(f"  {line}" for line in trace.lines) for trace in traces)
-    return (
-        "An error happened while unpacking tensors, with debug=True: the recomputation differs "
-        "from the original forward.\n"
-        f"Operations executed during the original forward:\n{first}\n"
-        f"Operations executed during recomputation:\n{second}\n"
-        f"Error: {error}"
-    )
-
-
 # -- with re-entrance
 
 
@@ -400,9 +382,7 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 def check_backward_validity(inputs: Any) -> None:
     """Warn if no tensor among the inputs requires grad."""
     if not any(x.requires_grad for x in inputs if isinstance(x, Tensor)):
-        warnings.warn(
-            "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2
-        )
+        warnings.warn(no_gradient_for_checkpoint_text(), stacklevel=2)
 
 
 class CheckpointFunction(Function):
@@ -423,11 +403,13 @@ class CheckpointFunction(Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         task = engine.current.task
         if task is not None and task.wanted is not None:
-            raise RuntimeError(
+            raise CheckpointUseError(
                 "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or "
                 "passing an `inputs` parameter to .backward(). To resolve this error, you can "
                 "either set use_reentrant=False, or call .backward() without passing the `inputs` "
-                "argument."
+                "argument.",
+                ctx.run_function,
+                "pass use_reentrant=False to checkpoint",
             )
         inputs = list(ctx.inputs)
         for i, tensor in zip(ctx.tensor_indices, ctx.saved_tensors):
@@ -439,8 +421,11 @@ class CheckpointFunction(Function):
             outputs = (outputs,)
         roots = [i for i, o in enumerate(outputs) if isinstance(o, Tensor) and o.requires_grad]
         if not roots:
-            raise RuntimeError(
-                "none of output has requires_grad=True, this checkpoint() is not necessary"
+            raise CheckpointUseError(
+                "none of output has requires_grad=True, this checkpoint() is not necessary",
+                ctx.run_function,
+                "look for detach(), no_grad or argmax in the function, or call it without "
+                "checkpoint",
             )
         backward([outputs[i] for i in roots], [grads[i] for i in roots])
         return (None, None, *(x.grad if isinstance(x, Tensor) else None for x in leaves))
@@ -466,7 +451,10 @@ def checkpoint_sequential(
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
-        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        raise CheckpointOptionError(
+            "Unexpected keyword arguments: " + ",".join(kwargs),
+            "checkpoint_sequential takes use_reentrant and preserve_rng_state only",
+        )
     steps = list(functions.children() if hasattr(functions, "children") else functions)
     size = len(steps) // segments
     end = 0
