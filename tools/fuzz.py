@@ -24,7 +24,8 @@ from rich.syntax import Syntax
 from rich.table import Table
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+# In place of this directory, in which `fuzz` would be this file.
+sys.path[:1] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from fuzz.choices import KINDS  # noqa: E402
 from fuzz.programs import Program, explore  # noqa: E402
