@@ -15,6 +15,9 @@ from clew.op import Op, Rule
 INPUT, OUTPUT, SHAPE, DTYPE, STRIDES, INPUTS, SHAPES, DTYPES = range(8)
 """Kinds of saved values; the plural ones are of all tensors of a variadic input."""
 
+NOT_IMPLEMENTED = "torch::autograd::NotImplemented"
+"""The node of an op whose derivative PyTorch does not have."""
+
 _SUFFIXES = (("_shape", SHAPE, SHAPES), ("_dtype", DTYPE, DTYPES))
 
 
@@ -50,7 +53,10 @@ class Plan:
     """The saves and calls of an op for one mask and number of inputs.
 
     Attributes:
-        inputs: the inputs that a node of this op has edges for: those with a rule.
+        inputs: the inputs that a node of this op has edges for: those with a rule; of a
+            `NotImplemented` node, of these only those that require grad.
+        saves_by_edge: whether what is saved depends on which inputs have an edge.  PyTorch does
+            not ask where there is one gradient only, or a list of them.
         saves: what to keep.
         calls: which rules to run.
         only_call: the function and edge of the only call, where it takes just the gradient and all
@@ -59,12 +65,19 @@ class Plan:
         saves_first_input: whether the first input is (an in-place twin must copy it first).
     """
 
-    __slots__ = ("calls", "holds_tensors", "inputs", "only_call", "saves", "saves_first_input")
+    __slots__ = ("calls", "holds_tensors", "inputs", "only_call", "saves", "saves_by_edge",
+                 "saves_first_input")  # fmt: skip
 
     def __init__(self, op: Op, mask: int, count: int) -> None:
         rules = dict.fromkeys(rule for name, rule in op.rules.items() if name != op.without)
         served = {rule: _served_inputs(op, rule, count) for rule in rules}
         self.inputs = tuple(sorted(i for inputs in served.values() for i in inputs))
+        # `set_` has a formula in PyTorch, which says that there is none; the others have no entry.
+        undeclared = op.node_name == NOT_IMPLEMENTED and op.name != "replaced_memory"
+        self.saves_by_edge = len(self.inputs) > 1 and not op.variadic_input and not undeclared
+        if undeclared:
+            self.inputs = tuple([i for i in self.inputs if mask >> i & 1])
+            served = {r: tuple([i for i in s if mask >> i & 1]) for r, s in served.items()}
         required = {rule: tuple(bool(mask >> i & 1) for i in served[rule]) for rule in rules}
         needed = [rule for rule in rules if any(required[rule])]
         saves = {_resolve(op, name) for rule in needed for name in rule.names}

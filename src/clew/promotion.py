@@ -57,6 +57,39 @@ def arithmetic(operands: list[Any]) -> list[Any]:
     return to_common(operands)
 
 
+def difference(operands: list[Any]) -> list[Any]:
+    """Operands of ``-``: `arithmetic`, but of bools there is no difference.
+
+    Raises:
+        RuntimeError: an operand is a bool, or an array of bools.
+    """
+    first, second = operands
+    if first.__class__ is np.ndarray:
+        kind = second.__class__
+        if kind is np.ndarray:
+            if first.dtype is second.dtype and first.dtype.kind != "b":
+                return operands
+        elif (kind is float or kind is int) and first.dtype.kind == "f":
+            return operands
+    bools = [_is_bool(o) for o in operands]
+    if all(bools):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+            "`logical_xor()` operator instead."
+        )
+    if any(bools):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying "
+            "to invert a mask, use the `~` or `logical_not()` operator instead."
+        )
+    return arithmetic(operands)
+
+
+def _is_bool(operand: Any) -> bool:
+    kind = operand.__class__
+    return kind is bool or (kind is np.ndarray and operand.dtype.kind == "b")
+
+
 def floating(operands: list[Any]) -> list[Any]:
     """Operands of ``/``, ``exp`` and the like: integers become the default floating type."""
     if len(operands) == 1:
@@ -112,6 +145,7 @@ def _is_number(x: Any, halves: np.ndarray) -> bool:
 
 RULES: dict[str, Callable[[list[Any]], list[Any]]] = {
     "arithmetic": arithmetic,
+    "difference": difference,
     "floating": floating,
     "product": product,
     "quotient": quotient,

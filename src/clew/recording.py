@@ -32,7 +32,7 @@ def record(
     if not plan.calls:
         return None
     edges, known = edges_of(plan, inputs, mask)
-    if known != mask:
+    if known != mask and plan.saves_by_edge:
         plan = plan_for(op, known, len(inputs))
     saved = _save(plan, inputs, outs) if plan.saves else ()
     make = op.node_class or node_class(op)
@@ -139,7 +139,7 @@ def before_write(
     if not plan.calls:
         return None
     edges, known = edges_of(plan, operands, mask)
-    if known != mask:
+    if known != mask and plan.saves_by_edge:
         plan = plan_for(op, known, len(operands))
     if plan.saves_first_input:
         from clew.dispatch import apply

@@ -13,6 +13,23 @@ def leaf(t: Any, *values: float) -> Any:
     return t.tensor([float(v) for v in values], requires_grad=True)
 
 
+def text_of_error(call: Any) -> Any:
+    """What a call returns, or the type and text of its error."""
+    try:
+        return call()
+    except Exception as error:
+        return type(error).__mro__[-3].__name__, str(error).split("\n")[0]
+
+
+def names_along(node: Any) -> list[str]:
+    """The names of the nodes from one to a leaf, by first edges."""
+    names = []
+    while node is not None:
+        names.append(node.name())
+        node = node.next_functions[0][0] if node.next_functions else None
+    return names
+
+
 def extremum_of_a_vector(t: Any) -> Any:
     values, indices = leaf(t, 1, 3, 2).max(-1)
     return values, indices
@@ -200,9 +217,108 @@ def flattened(t: Any) -> Any:
     return t.zeros(1).expand(3).ravel().stride()
 
 
+def no_derivative(t: Any) -> Any:
+    x, c, i = leaf(t, 1, 2), t.ones(2), t.tensor([0, 1])
+    y = c.clone()
+    y[0:1].floor_divide_(x[0:1])
+    return [r.grad_fn for r in (
+        t.floor_divide(x, c), t.floor_divide(c, x), t.heaviside(c, x), (x * 1).heaviside_(c),
+        c.clone().floor_divide_(x), y, t.scatter(c, 0, i, x, reduce="add"),
+    )]  # fmt: skip
+
+
+def saved_without_an_edge(t: Any) -> Any:
+    x = leaf(t, 1, 2)
+    with t.no_grad():
+        v = x[0:1]
+    kept = [v.angle().grad_fn._saved_self, (v**2).grad_fn._saved_self]
+    kept += [v.amin(0).grad_fn._saved_result, (v * v).grad_fn._saved_self]
+    (v**2).sum().backward() if (v**2).grad_fn.next_functions[0][0] else None
+    ((v**2) * x).sum().backward()
+    return kept, x.grad
+
+
+def bools_are_not_subtracted(t: Any) -> Any:
+    x, b = t.ones(2), t.tensor([True, False])
+    calls = [
+        lambda: x - b, lambda: b - x, lambda: b - b, lambda: 1 - b, lambda: x - True,
+        lambda: t.sub(x, b, alpha=2), lambda: t.rsub(x, b), lambda: t.rsub(b, b),
+        lambda: x.clone().sub_(b), lambda: t.ones(0).sub_(t.ones(0, dtype=t.bool)),
+        lambda: x - t.ones(3, dtype=t.bool),
+    ]  # fmt: skip
+    return [text_of_error(call) for call in calls]
+
+
+def dimensions_that_are_not_there(t: Any) -> Any:
+    x, one = t.ones(()), t.ones(2)
+    linear = t.nn.functional.linear
+    calls = [
+        lambda: x.roll(1, 0), lambda: x.roll(1, -1), lambda: x.roll((1, 2), (-1, 3)),
+        lambda: t.zeros(0, 3).roll(1, -4).shape, lambda: one.roll(1, 4),
+        lambda: linear(x, one), lambda: linear(one, x), lambda: linear(x, t.ones(1, 2, 2)),
+    ]  # fmt: skip
+    return [text_of_error(call) for call in calls]
+
+
+def fill_of_nothing(t: Any) -> Any:
+    i, nothing = t.tensor([0, 5]), t.tensor([], dtype=t.int64)
+    calls = [
+        lambda: t.zeros(0).index_fill(0, i, 1.0),
+        lambda: t.zeros(0).index_fill(0, nothing, 1.0).shape,
+        lambda: t.zeros(0, 3).index_fill(1, i, 1.0).shape,
+        lambda: t.zeros(0, 3).index_fill(0, i, t.tensor(1.0)),
+        lambda: t.zeros(2, 0).index_fill(1, i, 1.0),
+        lambda: t.ones(4)[0:0].index_fill_(0, t.tensor([0]), 1.0),
+    ]
+    return [text_of_error(call) for call in calls]
+
+
+def parameter_of_inference(t: Any) -> Any:
+    with t.inference_mode():
+        x, n = t.ones(2), t.tensor([1])
+    with t.inference_mode():
+        inside = t.nn.Parameter(x).requires_grad
+    calls = [lambda: t.nn.Parameter(x), lambda: t.nn.Parameter(n), lambda: t.nn.Parameter(x, False)]
+    return inside, [text_of_error(call) for call in calls]
+
+
+def another_size_and_type_from_a_hook(t: Any) -> Any:
+    x = leaf(t, 1, 2)
+    x.register_hook(lambda grad: t.ones(3, 3, dtype=t.float64))
+    x.sum().backward()
+
+
+def views_of_another_kind(t: Any) -> Any:
+    x = t.ones(2, 3, dtype=t.complex64, requires_grad=True)
+    y = x * 1
+    v = t.view_as_real(y[1])
+    w = v[1:]
+    u = w[0]
+    u.mul_(3)
+    real = (x * 1).real
+    real.neg_()
+    (u * u).sum().backward()
+    chains = [names_along(z.grad_fn) for z in (u, w, v, y, real)]
+    return chains, t.view_as_real(x.grad)
+
+
+def reals_as_complex(t: Any) -> Any:
+    x = leaf(t, 1, 2) * 1
+    z = t.view_as_complex(x)
+    z -= 3
+    return names_along(z.grad_fn), names_along(x.grad_fn)
+
+
+def values_that_are_not_saved(t: Any) -> Any:
+    x = leaf(t, 1, 2)
+    nodes = [(x * 1).copy_(x).grad_fn, t.floor_divide(x, x).grad_fn, (x * 2).grad_fn]
+    return [text_of_error(lambda node=node: node._raw_saved_nothing) for node in nodes]
+
+
 PROGRAMS = [
     value for value in list(globals().values())
-    if callable(value) and getattr(value, "__module__", "") == __name__ and value is not leaf
+    if callable(value) and getattr(value, "__module__", "") == __name__
+    and value not in (leaf, text_of_error, names_along)
 ]  # fmt: skip
 
 

@@ -52,12 +52,12 @@ def _checked(returned: Any, given: Any, hook: Any, node: Node, algebra: Any) -> 
             f"expected Variable, but hook returned '{type(returned).__name__}'", hook, node
         )
     lead = f"hook '{_name(hook)}' has"
-    if returned.shape != given.shape:
-        raise HookResultError(f"{lead} changed the size of value", hook, node)
     if returned.dtype is not given.dtype:
         was, got = (described_type(t._array.dtype) for t in (given, returned))
         kinds = f"(was {was} got {got})"
         raise HookResultError(f"{lead} changed the type of value {kinds}", hook, node)
+    if returned.shape != given.shape:
+        raise HookResultError(f"{lead} changed the size of value", hook, node)
     return algebra.unwrap(returned)
 
 

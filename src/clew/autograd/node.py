@@ -276,7 +276,7 @@ class OpNode(Node):
             from clew.autograd.shown import look_up
 
             return look_up(self, name)
-        raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __dir__(self) -> list[str]:
         from clew.autograd.shown import names_of

@@ -85,7 +85,7 @@ def look_up(node: Any, attribute: str) -> Any:
             if save.kind in (INPUT, OUTPUT, INPUTS):
                 return SavedNone() if raw else None
             return ()
-    raise AttributeError(f"'{node.name()}' object has no attribute '{attribute}'")
+    raise AttributeError(f"'{type(node).__name__}' object has no attribute '{attribute}'")
 
 
 def _declared_name(op: Op) -> str:

@@ -7,7 +7,8 @@ Note [Views]
     own edge was made.  A write through the view or through the base raises the shared version.
     When the edge of a view is next asked for and the version has moved on, the edge is made anew:
     an `AsStridedBackward0` that reads the view's geometry from the base's new history; or, for a
-    view made under `_force_original_view_tracking`, the nodes of the operations that made it.
+    view made under `_force_original_view_tracking`, or of complex numbers as real ones or the
+    other way round, the nodes of the operations that made it.
 
 Note [Rewriting history]
     A write to a view is a write to part of its base.  `CopySlices` becomes the base's node: it
@@ -87,6 +88,9 @@ def has_tangent(tensor: Any) -> bool:
     return tensor._meta is not None and bool(tensor._meta.tangents)
 
 
+_OF_ANOTHER_KIND = frozenset({"view_as_real", "view_as_complex"})
+"""Views that `as_strided` cannot make."""
+
 _making_accumulator = threading.Lock()
 
 
@@ -129,8 +133,11 @@ def mark_view(
     elif not state.grad_enabled:
         creation = Creation.NO_GRAD
     meta.creation = creation
-    if state.view_replay and call is not None:
-        meta.replay = _replay(source, call)
+    if call is not None:
+        if state.view_replay or call[1].name in _OF_ANOTHER_KIND:
+            meta.replay = _replay(source, call)
+        elif above is not None and above.replay is not None:
+            meta.replay = _strided_after(above.replay, call[0], geometry(out._array))
     return True
 
 
@@ -149,6 +156,19 @@ def _replay(source: Any, call: tuple[Any, Op, dict[str, Any]]) -> Callable[[Any]
     def function(base: Any) -> Any:
         below = {**place, "base": geometry(base._array)}
         return apply(op, (apply(REGISTRY["as_strided"], (base,), below),), attrs)
+
+    return function
+
+
+def _strided_after(above: Callable[[Any], Any], apply: Any, place: Geometry) -> Any:
+    """What makes a view at `place` of what `above` makes again of a base."""
+    size, stride, offset = place
+    attrs = {"size": size, "stride": stride, "storage_offset": offset}
+
+    def function(base: Any) -> Any:
+        view = above(base)
+        below = {**attrs, "base": geometry(view._array)}
+        return apply(REGISTRY["as_strided"], (view,), below)
 
     return function
 

@@ -174,6 +174,11 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
     """
     if not (isinstance(input, Tensor) and isinstance(weight, Tensor)):
         refuse_non_tensors("linear", input=input, weight=weight)
+    if not (input._array.ndim and weight._array.ndim):
+        raise RuntimeError(
+            "both arguments to linear need to be at least 1D, but they are "
+            f"{input._array.ndim}D and {weight._array.ndim}D"
+        )
     turned = apply(_T, (weight,))
     if bias is None:
         return matmul(input, turned)

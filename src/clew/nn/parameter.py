@@ -10,7 +10,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from clew import dtypes
+from clew.autograd.modes import state
 from clew.device import require_cpu
+from clew.errors import InferenceTensorError
 from clew.observers import tell_memory
 from clew.tensor import Tensor
 
@@ -48,6 +50,13 @@ class Parameter(Tensor):
 
     @classmethod
     def _on(cls, data: Tensor, requires_grad: bool) -> Any:
+        if requires_grad and data.is_inference() and not state.inference:
+            raise InferenceTensorError(
+                "Setting requires_grad=True on inference tensor outside InferenceMode is not "
+                "allowed.",
+                data,
+                "make a parameter of x.clone()",
+            )
         if requires_grad and data._array.dtype.kind not in "fcV":
             raise RuntimeError(
                 "Only Tensors of floating point and complex dtype can require gradients"

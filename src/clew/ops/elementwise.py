@@ -16,6 +16,7 @@ from clew.ops.rules import conj, is_complex
 from clew.promotion import Unrounded, arithmetic
 
 _ARITHMETIC: dict[str, Any] = {"promote": "arithmetic", "inplace": True}
+_DIFFERENCE: dict[str, Any] = {"promote": "difference", "inplace": True}
 _FLOATING: dict[str, Any] = {"promote": "floating", "inplace": True}
 
 # -- arithmetic
@@ -49,37 +50,26 @@ def add_scaled(x: Any, y: Any, *, alpha: Any) -> Any:
 
 
 @op("sub(self, other)", jvp="linear", domain="real", publish=(),
-    self=lambda F, grad: grad, other=lambda F, grad: -grad, **_ARITHMETIC)  # fmt: skip
+    self=lambda F, grad: grad, other=lambda F, grad: -grad, **_DIFFERENCE)  # fmt: skip
 def sub(x: Any, y: Any) -> Any:
     """``self - other``."""
-    _refuse_bools(x, y)
     return np.subtract(x, y)
 
 
 @op("sub_scaled(self, other; *, alpha)", node="SubBackward0", jvp="linear", domain="real",
     publish=(), self=lambda F, grad: grad, other=lambda F, grad, *, alpha: grad * -alpha,
-    **_ARITHMETIC)  # fmt: skip
+    **_DIFFERENCE)  # fmt: skip
 def sub_scaled(x: Any, y: Any, *, alpha: Any) -> Any:
     """``self - alpha * other``."""
-    _refuse_bools(x, y)
     return _rounded_once(lambda x, y, alpha: x - y * alpha, x, y, alpha)
 
 
-@op("rsub(self, other)", jvp="linear", domain="real", publish=(), promote="arithmetic",
+@op("rsub(self, other)", jvp="linear", domain="real", publish=(), promote="difference",
     overloads=(of_number("other", "RsubBackward1"),), self=lambda F, grad: -grad,
     other=lambda F, grad: grad)  # fmt: skip
 def rsub(x: Any, y: Any) -> Any:
     """``other - self``."""
-    _refuse_bools(x, y)
     return np.subtract(y, x)
-
-
-def _refuse_bools(x: Any, y: Any) -> None:
-    if getattr(x, "dtype", None) == np.bool_ and getattr(y, "dtype", np.bool_) == np.bool_:
-        raise RuntimeError(
-            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-            "`logical_xor()` operator instead."
-        )
 
 
 mul = op(

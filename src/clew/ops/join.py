@@ -305,8 +305,10 @@ def roll(x: Any, *, shifts: Any, dims: Any) -> Any:
         raise RuntimeError(
             f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
         )
+    if len(dims) == 1 and not x.size:
+        return x.copy()  # PyTorch does not look at the dimension then
     if dims and x.ndim == 0:
-        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     axes = tuple(wrap_dim(d, x.ndim) for d in dims)
     rolled = np.roll(x, shifts, axes) if axes else np.roll(x, shifts[0])
     return rolled if rolled.flags.c_contiguous else np.ascontiguousarray(rolled)

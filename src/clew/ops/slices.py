@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from clew.op import op
 from clew.ops.index import INTEGERS
 from clew.ops.rules import wrap_dim
 from clew.ops.scatter import once_for_zeros, reduce_grads
-from clew.storage import refuse_overlap
+from clew.ops.strided import refuse_outside
+from clew.storage import Geometry, flat_storage, geometry, refuse_overlap
 
 
 @op("index_select(self, index; dim)", order="self, dim, index", tensors_only=True, jvp="linear")
@@ -154,6 +156,15 @@ def _fill_slices(x: Any, index: Any, value: Any, d: int) -> None:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if index.ndim > 1:
         raise RuntimeError("Index has to be a vector/scalar")
+    if not x.size and index.size:
+        # PyTorch looks at `x` as if it had a slice for each index, before it looks at the index.
+        size, stride, offset = geometry(x)
+        wide = Geometry(
+            (*size[:d], index.size, *size[d + 1 :]), (*stride[:d], 0, *stride[d + 1 :]), offset
+        )
+        refuse_outside(wide, flat_storage(x))
+        if not math.prod(wide.size):
+            return
     n = x.shape[d] if x.ndim else 1
     outside = index[(index < -n) | (index >= n)]
     if outside.size:

@@ -21,13 +21,18 @@ def as_strided(x: Any, *, size: Any, stride: Any, storage_offset: int, base: Geo
     """A view of the storage of `self` at a geometry; `base` is the geometry of `self`."""
     target = Geometry(tuple(size), tuple(stride), storage_offset)
     flat = flat_storage(x)
-    if extent(target) > flat.size:
-        raise RuntimeError(
-            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset "
-            f"{storage_offset}, and itemsize {x.itemsize} requiring a storage size of "
-            f"{extent(target) * x.itemsize} are out of bounds for storage of size {flat.nbytes}"
-        )
+    refuse_outside(target, flat)
     return strided(flat, target)
+
+
+def refuse_outside(place: Geometry, flat: np.ndarray) -> None:
+    """Raise PyTorch's error if a geometry reaches beyond the elements of a storage."""
+    if extent(place) > flat.size:
+        raise RuntimeError(
+            f"setStorage: sizes {list(place.size)}, strides {list(place.stride)}, storage offset "
+            f"{place.offset}, and itemsize {flat.itemsize} requiring a storage size of "
+            f"{extent(place) * flat.itemsize} are out of bounds for storage of size {flat.nbytes}"
+        )
 
 
 @as_strided.grad("self")
