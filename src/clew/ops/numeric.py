@@ -12,7 +12,7 @@ from clew.errors import NoDerivativeError
 from clew.kernels.half import narrow, widen
 from clew.kernels.pointwise import pointwise
 from clew.op import of_number, op
-from clew.ops.rules import NO_GRADIENT, conj
+from clew.ops.rules import NO_GRADIENT, both, conj
 from clew.promotion import floating, product, to_common
 
 
@@ -70,7 +70,7 @@ def _xlogy(x: Any, y: Any) -> Any:
 
 
 def _xlogy_of_self(F: Any, grad: Any, self: Any, other: Any) -> Any:
-    nothing = F.logical_and(F.eq(self, 0), other <= 0)
+    nothing = both(F, F.eq(self, 0), other <= 0)
     return F.where(nothing, 0, F.xlogy(grad, other))
 
 

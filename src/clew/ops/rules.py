@@ -21,6 +21,13 @@ def is_complex(x: Any) -> bool:
     return getattr(x, "dtype", None) in _COMPLEX
 
 
+def both(F: Any, mask: Any, condition: Any) -> Any:
+    """`mask` where also `condition`, which is a bool where numbers were compared."""
+    if isinstance(condition, bool):
+        return mask if condition else F.zeros_like(mask)
+    return F.logical_and(mask, condition)
+
+
 def conj(F: Any, x: Any) -> Any:
     """The conjugate of a complex value; a real one as it is."""
     if is_complex(x):

@@ -12,7 +12,7 @@ from clew.kernels.erf import erf as erf_kernel
 from clew.kernels.pointwise import pointwise
 from clew.op import of_number, op
 from clew.ops.checks import as_arrays, floating_only, single_or_double_only
-from clew.ops.rules import not_implemented
+from clew.ops.rules import both, not_implemented
 
 _SLOPE = 2 / sqrt(pi)
 """The derivative of erf at 0."""
@@ -218,7 +218,7 @@ def _xlog1py(x: Any, y: Any) -> Any:
 
 
 def _xlog1py_of_self(F: Any, grad: Any, self: Any, other: Any) -> Any:
-    nothing = F.logical_and(F.eq(self, 0), other <= -1)
+    nothing = both(F, F.eq(self, 0), other <= -1)
     return F.where(nothing, 0, F.special_xlog1py(grad, other))
 
 
