@@ -33,7 +33,9 @@ _new = object.__new__
 
 def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> Any:
     """Run `op` on tensors (and numbers), recorded if anything requires grad; its output(s)."""
-    if (running or observers) and (taken := _before(op, inputs, attrs)) is not None:
+    if (running or (observers and observers.before_op)) and (
+        taken := _before(op, inputs, attrs)
+    ) is not None:
         return taken
     arrays: list[Any] = []
     mask, bit, cut = 0, 1, None
@@ -95,16 +97,16 @@ def _before(op: Op, inputs: Sequence[Any], attrs: dict[str, Any]) -> Any:
     level = innermost()
     if level is not None:
         return level.apply(op, inputs, attrs)
-    for observer in observers:
-        observer.before_op(op, tuple(inputs), attrs)
+    for before_op in observers.before_op:
+        before_op(op, tuple(inputs), attrs)
     return None
 
 
 def _tell(
     op: Op, inputs: Sequence[Any], outs: Sequence[Any], node: Any, attrs: dict[str, Any]
 ) -> None:
-    for observer in observers:
-        observer.on_op(op, tuple(inputs), tuple(outs), node, attrs)
+    for on_op in observers.on_op:
+        on_op(op, tuple(inputs), tuple(outs), node, attrs)
 
 
 def run_sparse(name: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> Any:
@@ -202,16 +204,16 @@ def apply_inplace(
     if op.promotion is not None:
         arrays = op.promotion(arrays)
     if observers:
-        for observer in observers:
-            observer.before_inplace(op, target, tuple(inputs), attrs)
+        for before_inplace in observers.before_inplace:
+            before_inplace(op, target, tuple(inputs), attrs)
     records = records and array.dtype.kind in "fcV"
     pending = before_write(op, operands, attrs, mask) if records else None
     _write(op, arrays, attrs, array)
     target._counter.bump(name)
     node = None if pending is None else after_write(pending, target, attrs)
     if observers:
-        for observer in observers:
-            observer.on_inplace(op, target, node)
+        for on_inplace in observers.on_inplace:
+            on_inplace(op, target, node)
     return target
 
 

@@ -3,8 +3,9 @@
 >>> with clew.memory.track() as m:
 ...     x = clew.ones(4, 3, requires_grad=True)
 ...     loss = (x.exp() * 2).sum()
->>> m.now.kinds["saved for backward"], m.now.kinds["parameter"]
-(48, 48)
+>>> exp = next(entry for entry in m.now.by_operation() if entry.what == "exp")
+>>> exp.bytes, exp.kind
+(48, 'saved for backward')
 """
 
 from clew.inspect.memory import (

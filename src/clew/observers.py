@@ -2,11 +2,13 @@
 
 A ledger, a tracer or a profiler derives from `Observer` and stands in `observers` while it
 watches.  The list is empty in the common case, and the core tests that before it calls anything.
+Then it asks for one event, ``for on_op in observers.on_op``, and meets only those who override it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 
 class Observer:
@@ -87,10 +89,51 @@ class Observer:
         """An optimizer has updated its parameters."""
 
 
-observers: list[Observer] = []
+EVENTS = tuple(name for name in vars(Observer) if not name.startswith("_"))
+
+
+class Observers(list[Observer]):
+    """Those who watch now; under the name of each event, the methods of those who override it.
+
+    Only `append`, `remove` and `clear` change it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sort()
+
+    def append(self, observer: Observer) -> None:
+        """It watches from now on."""
+        super().append(observer)
+        self._sort()
+
+    def remove(self, observer: Observer) -> None:
+        """It watches no longer."""
+        super().remove(observer)
+        self._sort()
+
+    def clear(self) -> None:
+        """Nobody watches any longer."""
+        super().clear()
+        self._sort()
+
+    def _sort(self) -> None:
+        # New lists: the core may be going through the old ones.
+        for event in EVENTS:
+            ignored = getattr(Observer, event)
+            methods = [getattr(observer, event) for observer in self]
+            heard = [m for m in methods if getattr(m, "__func__", None) is not ignored]
+            setattr(self, event, heard)
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, event: str) -> list[Callable[..., None]]: ...
+
+
+observers = Observers()
 
 
 def tell_memory(tensor: Any) -> None:
     """Let observers know of memory that no op gave, or of a new leaf."""
-    for observer in observers:
-        observer.on_tensor(tensor)
+    for on_tensor in observers.on_tensor:
+        on_tensor(tensor)

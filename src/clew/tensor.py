@@ -223,8 +223,8 @@ class Tensor:
     def grad(self) -> Tensor | None:
         """The accumulated gradient, of this tensor's shape and dtype."""
         if self._grad is None and self._edge is not None and not self.retains_grad:
-            for observer in observers:
-                observer.on_dead_grad(self)
+            for on_dead_grad in observers.on_dead_grad:
+                on_dead_grad(self)
             warnings.warn(non_leaf_grad_text(self), UserWarning, stacklevel=2)
         return self._grad
 
@@ -233,8 +233,8 @@ class Tensor:
         if value is not None:
             check_assigned(self, value)
         self._grad = value
-        for observer in observers:
-            observer.on_grad(self)
+        for on_grad in observers.on_grad:
+            on_grad(self)
 
     @grad.deleter
     def grad(self) -> None:
@@ -280,8 +280,8 @@ class Tensor:
         else:
             table = node._hooks().tensor.setdefault(output_nr, OrderedDict())
         handle = add_hook(table, hook)
-        for observer in observers:
-            observer.on_tensor_hook(self, hook, handle)
+        for on_tensor_hook in observers.on_tensor_hook:
+            on_tensor_hook(self, hook, handle)
         return handle
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
@@ -311,8 +311,8 @@ class Tensor:
         t._cut = self._cut_by("detach()")
         if self.is_inference():
             t._ensure_meta().inference = True
-        for observer in observers:
-            observer.on_cut("detach()", self, t)
+        for on_cut in observers.on_cut:
+            on_cut("detach()", self, t)
         return t
 
     def _cut_by(self, name: str) -> tuple[str, Any] | None:
@@ -339,8 +339,8 @@ class Tensor:
                 ("asked", at(here())),
             )
         if self._edge is not None:
-            for observer in observers:
-                observer.on_cut("detach_()", self, self)
+            for on_cut in observers.on_cut:
+                on_cut("detach_()", self, self)
             self._cut = self._cut_by("detach_()")
             self._edge = None
             meta.retains_grad = False
@@ -355,8 +355,8 @@ class Tensor:
         t = self._alias()
         t._counter = VersionCounter()
         t._cut = self._cut_by(".data")
-        for observer in observers:
-            observer.on_cut(".data", self, t)
+        for on_cut in observers.on_cut:
+            on_cut(".data", self, t)
         return t
 
     @data.setter

@@ -130,8 +130,8 @@ def run_backward(
     if inputs is not None:
         task.wanted = _leading_to(inputs, parents, accumulate)
     outer, current.task = current.task, task
-    for observer in observers:
-        observer.on_backward_start(task)
+    for on_backward_start in observers.on_backward_start:
+        on_backward_start(task)
     try:
         if outer is not None and deep_stack.is_near_its_end():
             deep_stack.call(lambda: _run_to_the_end(task, roots, dependencies))
@@ -139,8 +139,8 @@ def run_backward(
             _run_to_the_end(task, roots, dependencies)
     finally:
         current.task = outer
-        for observer in observers:
-            observer.on_backward_end(task)
+        for on_backward_end in observers.on_backward_end:
+            on_backward_end(task)
     return task.captured
 
 
@@ -222,8 +222,8 @@ def _run(task: GraphTask, roots: Sequence[tuple[Edge, Any]], dependencies: dict[
             buffers[node][output_nr] = grad
         else:
             task.algebra.add_into(buffers[node], output_nr, grad)
-        for observer in observers:
-            observer.on_gradient(None, buffers[node][output_nr])
+        for on_gradient in observers.on_gradient:
+            on_gradient(None, buffers[node][output_nr])
     while ready:
         node = heapq.heappop(ready)[2]
         grads = buffers.pop(node)
@@ -258,8 +258,8 @@ def _run_node(
     """Hooks, rules and release of one node; the nodes that have all their gradients now."""
     algebra, wanted = task.algebra, task.wanted
     if observers:
-        for observer in observers:
-            observer.before_node(node)
+        for before_node in observers.before_node:
+            before_node(node)
     try:
         if node.__class__ is AccumulateGrad:
             _accumulate(node, grads, task)
@@ -330,8 +330,9 @@ def _deliver(
         buffer[output_nr] = grad
     else:
         algebra.add_into(buffer, output_nr, grad)
-    for observer in observers:
-        observer.on_gradient(node, buffer[output_nr])
+    if observers:
+        for on_gradient in observers.on_gradient:
+            on_gradient(node, buffer[output_nr])
 
 
 def _accumulate(node: AccumulateGrad, grads: list[Any], task: GraphTask) -> None:
@@ -352,15 +353,16 @@ def _accumulate(node: AccumulateGrad, grads: list[Any], task: GraphTask) -> None
     if hooks is not None and hooks.after:
         call_after(node, (), grads, algebra)
     if observers:
-        for observer in observers:
-            observer.on_node(node)
+        for on_node in observers.on_node:
+            on_node(node)
 
 
 def _report(task: GraphTask, node: Node) -> None:
-    for observer in observers:
-        observer.on_node(node)
-        if not task.keep_graph:
-            observer.on_release(node)
+    for on_node in observers.on_node:
+        on_node(node)
+    if not task.keep_graph:
+        for on_release in observers.on_release:
+            on_release(node)
 
 
 def _explain(error: BaseException, node: Node) -> None:

@@ -337,8 +337,8 @@ class Function(metaclass=_FunctionMeta):
     @classmethod
     def _call(cls, args: tuple[Any, ...], kwargs: dict[str, Any], forward: Any) -> Any:
         """`apply`; what runs as the forward may be that for a batch of examples."""
-        for observer in observers:
-            observer.before_op(cls, args, kwargs)
+        for before_op in observers.before_op:
+            before_op(cls, args, kwargs)
         ctx: FunctionNode = cls._backward_cls()
         tensors = [a for a in args if isinstance(a, Tensor)]
         records = state.grad_enabled and any(t.requires_grad for t in tensors)
@@ -369,9 +369,9 @@ class Function(metaclass=_FunctionMeta):
             ctx.saved_from = tuple(positions.get(id(t), -1) for t in kept)
             ctx.saved = tuple(_keep(t, ctx) for t in kept)
         ctx.to_save = ctx.dirty_tensors = ctx.non_differentiable = ()
-        for observer in observers:
+        for on_op in observers.on_op:
             outs = tuple(w for w in wrapped if isinstance(w, Tensor))
-            observer.on_op(cls, tuple(args), outs, ctx if records else None, kwargs)
+            on_op(cls, tuple(args), outs, ctx if records else None, kwargs)
         return wrapped if isinstance(output, tuple) else wrapped[0]
 
     @classmethod

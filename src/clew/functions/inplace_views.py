@@ -53,8 +53,8 @@ def _look_anew(target: Tensor, op: Op, attrs: dict[str, Any], name: str) -> Tens
     records = target.requires_grad and state.grad_enabled
     check_inplace(target, name, records)
     tangents = _tangents(target)
-    for observer in observers:
-        observer.before_inplace(op, target, (), attrs)
+    for before_inplace in observers.before_inplace:
+        before_inplace(op, target, (), attrs)
     if isinstance(target._array, np.ndarray):
         array = op.forward(target._array, **attrs)
     else:  # an example of `vmap`: the same view of all examples
@@ -71,8 +71,8 @@ def _look_anew(target: Tensor, op: Op, attrs: dict[str, Any], name: str) -> Tens
     target._counter.bump(name)
     if node is not None and target._meta is not None:
         target._meta.view_version = target._counter.value
-    for observer in observers:
-        observer.on_inplace(op, target, node)
+    for on_inplace in observers.on_inplace:
+        on_inplace(op, target, node)
     for tangent in tangents:
         _look_anew(tangent, op, attrs, name)
     return target

@@ -358,8 +358,8 @@ def multinomial(
         return found
     array = rng.multinomial(self._array, int(num_samples), replacement, generator)
     drawn = Tensor._from_array(np.asarray(array, order="C"))
-    for observer in observers:
-        observer.on_cut("multinomial", self, drawn)
+    for on_cut in observers.on_cut:
+        on_cut("multinomial", self, drawn)
     return drawn
 
 

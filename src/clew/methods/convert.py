@@ -33,8 +33,8 @@ def item(self: Tensor) -> Any:
     if array.size != 1:
         raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
     value = array.item()
-    for observer in observers:
-        observer.on_cut("item()", self, value)
+    for on_cut in observers.on_cut:
+        on_cut("item()", self, value)
     return float(value) if array.dtype.kind == "V" else value
 
 
@@ -44,8 +44,8 @@ def tolist(self: Tensor) -> Any:
     array = self._array
     if array.dtype.kind == "V":
         array = array.astype(np.float32)
-    for observer in observers:
-        observer.on_cut("tolist()", self, None)
+    for on_cut in observers.on_cut:
+        on_cut("tolist()", self, None)
     return array.tolist()
 
 
@@ -65,8 +65,8 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         )
     if self._array.dtype.kind == "V":
         raise TypeError("Got unsupported ScalarType BFloat16")
-    for observer in observers:
-        observer.on_cut("numpy()", self, self._array)
+    for on_cut in observers.on_cut:
+        on_cut("numpy()", self, self._array)
     # An example of `vmap` says why it has no values.
     return self._array if isinstance(self._array, np.ndarray) else np.asarray(self._array)
 

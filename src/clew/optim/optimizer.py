@@ -360,14 +360,14 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                         f"{result}."
                     )
                 args, kwargs = result
-        for observer in observers:
-            observer.before_optimizer_step(self)
+        for before_optimizer_step in observers.before_optimizer_step:
+            before_optimizer_step(self)
         with no_grad():
             result = step(self, *args, **kwargs)
         for hook in chain(self._step_post_hooks.values(), _global_post_hooks.values()):
             hook(self, args, kwargs)
-        for observer in observers:
-            observer.on_optimizer_step(self)
+        for on_optimizer_step in observers.on_optimizer_step:
+            on_optimizer_step(self)
         return result
 
     hooked.hooked = True  # type: ignore[attr-defined]

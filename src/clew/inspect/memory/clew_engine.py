@@ -120,7 +120,7 @@ class ClewEngine(Engine, Observer):
                 if storage is None or storage() is not owner:
                     site = here(skip=1) if node is None else node.site
                     what = op.label if op.__class__ is Op else op.__name__
-                    log.born(owner, owner.nbytes, (site, path, what))
+                    log.born(owner, owner.nbytes, log.origin(site, path, what))
         if node is not None:
             self._recorded(node, path)
         if len(log.queue) > OFTEN:
@@ -153,29 +153,32 @@ class ClewEngine(Engine, Observer):
             return
         owner = grad if grad.base is None else root(grad)
         log = self.log
-        site = self._passes[-1] if self._passes else None
-        storage = log.storages.get(id(owner))
-        if storage is not None and storage() is owner:
-            if node is None and storage.made == (site, "", MADE):
-                # The one that backward made itself: a tensor, made from no other.
-                log.play(storage, TEMPORARY, (site, "", "first gradient"))
+        storage = log.find(owner)
+        if node is not None:
+            if storage is None:
+                site = self._passes[-1] if self._passes else None
+                path = node.info.get(_MODULE, "") if node.info else ""
+                log.born(owner, owner.nbytes, log.origin(site, path, node.name()))
             return
-        if node is None:
-            log.born(owner, owner.nbytes, (site, "", "first gradient"))
-        else:
-            path = node.info.get(_MODULE, "") if node.info else ""
-            log.born(owner, owner.nbytes, (site, path, node.name()))
+        site = self._passes[-1] if self._passes else None
+        origin = log.origin(site, "", "first gradient")
+        if storage is None:
+            log.born(owner, owner.nbytes, origin)
+        elif storage.made is log.origin(site, "", MADE):
+            # The one that backward made itself: a tensor, made from no other.
+            log.play(storage, TEMPORARY, origin)
 
     def on_node(self, node: Any) -> None:
         if node.__class__ is AccumulateGrad:
-            grad = node.variable._grad
+            leaf = node.variable
+            grad = leaf._grad
             if grad is not None:
-                array = grad._array
-                storage = self.log.storages.get(id(array))
-                # Most gradients are known by now, and own their memory.
-                known = storage is not None and storage() is array
-                if not known or not storage.roles & _GRADIENT:  # type: ignore[union-attr]
-                    self._see_grad(node.variable, grad)
+                # Most gradients are known by now, and own their memory, as their leaves do.
+                storage, of = self.log.find(grad._array), self.log.find(leaf._array)
+                if storage is None or of is None:
+                    self._see_grad(leaf, grad)
+                elif not storage.roles & _GRADIENT:
+                    self._is_gradient(storage, of.made)
         elif node.hooks is not None:
             for retain in node.hooks.retain.values():
                 tensor = retain.tensor()
@@ -208,16 +211,16 @@ class ClewEngine(Engine, Observer):
         storage = self.log.find(owner)
         if storage is None:
             site = None if what is BEFORE else here(skip=2)
-            storage = self.log.born(owner, owner.nbytes, (site, self.modules.path, what), role)
+            made = self.log.origin(site, self.modules.path, what)
+            storage = self.log.born(owner, owner.nbytes, made, role)
         return storage
 
     def _see_leaf(self, tensor: Any, storage: Storage) -> None:
         if (tensor._requires_grad and tensor._edge is None) or _is_parameter(tensor):
-            site, module, what = storage.made
-            if site is None and tensor._meta is not None:
-                site = tensor._meta.site
-            storage.made = site, module, what
-            self.log.play(storage, PARAMETER, storage.made)
+            made = storage.made
+            if made.site is None and tensor._meta is not None:
+                made = self.log.origin(tensor._meta.site, made.module, made.what)
+            self.log.play(storage, PARAMETER, made)
 
     def storage_of(self, tensor: Any) -> Storage | None:
         return self._storage(_array_of(tensor), INPUT, BEFORE)
@@ -234,9 +237,6 @@ class ClewEngine(Engine, Observer):
                 node.info = {_MODULE: path}
             else:
                 node.info[_MODULE] = path
-        self._see_node(node)
-
-    def _see_node(self, node: Any) -> None:
         if not isinstance(node, OpNode):
             for name, saved in node.kept():
                 self._see_saved(node, name, saved)
@@ -244,6 +244,8 @@ class ClewEngine(Engine, Observer):
         # As node.kept(), which takes longer than the rest; and the common case without a call.
         log = self.log
         for saved, save in zip(node.saved, node.plan.saves):
+            if saved is None:
+                continue
             if saved.__class__ is SavedTensor and saved.packed is None:
                 array = saved.tensor._array
                 owner = array if array.base is None else root(array)
@@ -251,7 +253,7 @@ class ClewEngine(Engine, Observer):
                 if storage is None or storage() is not owner:
                     storage = self._storage(owner, TEMPORARY, BEFORE)
                 if not storage.roles & _LIVES_ANYWAY:
-                    log.keep(storage, (node.site, node.name(), save.name), saved)
+                    log.keep(storage, log.keeper(node.site, node.name(), save.name), saved)
             elif isinstance(saved, (SavedTensor, PackedTensor)):
                 self._see_saved(node, save.name, saved)
             elif saved.__class__ is SavedTuple:
@@ -270,7 +272,7 @@ class ClewEngine(Engine, Observer):
             owner = array if array.base is None else root(array)
             storage = log.find(owner) or self._storage(owner, TEMPORARY, BEFORE)
             if not storage.roles & _LIVES_ANYWAY:
-                log.keep(storage, (node.site, node.name(), name), saved)
+                log.keep(storage, log.keeper(node.site, node.name(), name), saved)
 
 
 def _loaded(module: str, name: str) -> Any:

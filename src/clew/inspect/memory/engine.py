@@ -12,6 +12,7 @@ from clew.inspect.memory.log import (
     STATE,
     TEMPORARY,
     Log,
+    Origin,
     Storage,
 )
 from clew.inspect.memory.modules import Modules
@@ -75,8 +76,12 @@ class Engine:
         if storage is None or storage.roles >> GRADIENT & 1:
             return
         of = self.storage_of(leaf)
-        module, what = ("", "") if of is None else of.made[1:]
-        site = self._passes[-1] if self._passes else storage.made[0]
+        self._is_gradient(storage, None if of is None else of.made)
+
+    def _is_gradient(self, storage: Storage, of: Origin | None) -> None:
+        """The storage is that of a gradient, of a leaf which `of` has made."""
+        module, what = ("", "") if of is None else (of.module, of.what)
+        site = self._passes[-1] if self._passes else storage.made.site
         self._belongs(storage, GRADIENT, site, module, f"gradient of {what}")
 
     def _see_state(self, optimizer: Any) -> None:
@@ -84,14 +89,14 @@ class Engine:
         what = f"{type(optimizer).__name__}.step"
         for parameter, state in optimizer.state.items():
             of = next((self.storage_of(tensor) for tensor in self.tensors_in(parameter)), None)
-            module = "" if of is None else of.made[1]
+            module = "" if of is None else of.made.module
             for tensor in self.tensors_in(state):
                 storage = self.storage_of(tensor)
                 if storage is None:
                     continue
-                site, known, _ = storage.made
-                if not storage.roles >> STATE & 1 or module != known:
-                    self._belongs(storage, STATE, site, module, what)
+                made = storage.made
+                if not storage.roles >> STATE & 1 or module != made.module:
+                    self._belongs(storage, STATE, made.site, module, what)
 
     def _named(self, module: Any, path: str) -> None:
         """A module is met for the first time: what it has belongs to it."""
@@ -101,17 +106,16 @@ class Engine:
                     continue
                 storage = self.storage_of(tensor)
                 if storage is not None:
-                    self._belongs(storage, role, storage.made[0], path, name)
+                    self._belongs(storage, role, storage.made.site, path, name)
                 grad = getattr(tensor, "grad", None) if role == PARAMETER else None
                 of_grad = None if grad is None else self.storage_of(grad)
                 if of_grad is not None:
-                    self._belongs(of_grad, GRADIENT, of_grad.made[0], path, f"gradient of {name}")
+                    self._belongs(of_grad, GRADIENT, of_grad.made.site, path, f"gradient of {name}")
 
     def _belongs(
         self, storage: Storage, role: int, site: Site | None, module: str, what: str
     ) -> None:
-        storage.made = site, module, what
-        self.log.play(storage, role, storage.made)
+        self.log.play(storage, role, self.log.origin(site, module, what))
 
     def _role_of_made(self) -> int:
         """The kind of a tensor that is made now, from no other."""

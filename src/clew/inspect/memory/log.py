@@ -43,9 +43,6 @@ KINDS = (
     "temporary",
 )  # fmt: skip
 
-Made = tuple[Site | None, str, str]
-"""What made a storage: the user's line, the path of the module that ran, the operation."""
-
 NOWHERE = -1
 """The place of a storage before it is born and after it has died."""
 
@@ -58,13 +55,13 @@ _pack = struct.Struct("=dqiiq").pack
 
 
 class Origin:
-    """What made storages.
+    """What made storages; there is one of each description, which `Log.origin` gives.
 
     Attributes:
         site: the user's line, not yet looked up, or None.
         module: the path of the module that ran, "" outside modules.
         what: the operation, in a word.
-        places: the numbers of its places, by kind and keeper.
+        places: the numbers of its places by keeper, then by kind.
     """
 
     __slots__ = ("module", "places", "site", "what")
@@ -73,11 +70,13 @@ class Origin:
         self.site = site
         self.module = module
         self.what = what
-        self.places: dict[tuple[int, Keeper | None], int] = {}
+        self.places: dict[Keeper | None, list[int]] = {None: [NOWHERE] * len(KINDS)}
 
 
 class Keeper:
     """The nodes of one kind recorded at one line, as keepers of storages for backward.
+
+    There is one of each description, which `Log.keeper` gives.
 
     Attributes:
         site: the line that recorded the node.
@@ -127,7 +126,7 @@ class Storage(weakref.ref):
 
     key: int
     nbytes: int
-    made: Made
+    made: Origin
     roles: int
     seconds: float
     place: int
@@ -142,14 +141,14 @@ class Kept(weakref.ref):
 
     Attributes:
         storage: that storage.
-        by: the line that recorded the node, the node's name, what it calls the tensor.
+        by: the node.
         is_booked: whether the storage counts it among its keepers.
     """
 
     __slots__ = ("by", "is_booked", "storage")
 
     storage: Storage
-    by: tuple[Site | None, str, str]
+    by: Keeper
     is_booked: bool
 
 
@@ -232,7 +231,24 @@ class Log:
         # A dead one stays until it is booked; another object may have its id by then.
         return storage if storage is not None and storage() is owner else None
 
-    def born(self, owner: Any, nbytes: int, made: Made, role: int = TEMPORARY) -> Storage:
+    def origin(self, site: Site | None, module: str, what: str) -> Origin:
+        """The one origin of that description."""
+        # The hash of a code object is slow, and each is kept alive by its site.
+        key = (module, what) if site is None else (id(site[0]), site[1], module, what)
+        found = self._origins.get(key)
+        if found is None:
+            found = self._origins[key] = Origin(site, module, what)
+        return found
+
+    def keeper(self, site: Site | None, node: str, name: str) -> Keeper:
+        """The one keeper of that description."""
+        key = (node, name) if site is None else (id(site[0]), site[1], node, name)
+        found = self._keepers.get(key)
+        if found is None:
+            found = self._keepers[key] = Keeper(site, node, name)
+        return found
+
+    def born(self, owner: Any, nbytes: int, made: Origin, role: int = TEMPORARY) -> Storage:
         """A storage is there."""
         note = self.note
         storage = Storage(owner, note)
@@ -246,16 +262,19 @@ class Log:
         note(storage)
         return storage
 
-    def play(self, storage: Storage, role: int, made: Made | None = None) -> None:
+    def play(self, storage: Storage, role: int, made: Origin | None = None) -> None:
         """The storage is of a kind that stays (or, as `TEMPORARY`, of none after all).
 
         Perhaps it is known by now what made it, too.
         """
         storage.roles = storage.roles | _BITS[role] if role < SAVED else 0
-        self.note((storage, role, made))
+        if made is not None:
+            storage.made = made
+        if storage.place != NOWHERE:  # else its birth is not yet booked, and will be as this
+            self.note((storage, role, made))
 
-    def keep(self, storage: Storage, by: tuple[Site | None, str, str], saved: Any) -> Kept:
-        """`saved`, which a node has, stands on the storage."""
+    def keep(self, storage: Storage, by: Keeper, saved: Any) -> Kept:
+        """`saved`, which a node of `by` has, stands on the storage."""
         kept = Kept(saved, self.note)
         kept.storage = storage
         kept.by = by
@@ -280,74 +299,45 @@ class Log:
         count = len(self.queue)
         noted = self.queue[:count]
         del self.queue[:count]
-        rows, storages = self._rows, self.storages
+        rows, storages, pack = self._rows, self.storages, _pack
         for note in noted:
             kind = note.__class__
             if kind is Storage:
                 place = note.place
                 if place == NOWHERE:
-                    self._birth(note)
-                    continue
-                key = note.key
-                rows += _pack(self._time, key, place, NOWHERE, note.nbytes)
-                note.place = NOWHERE
-                if storages.get(key) is note:
-                    del storages[key]
+                    self._time = note.seconds
+                    origin = note.origin = note.made
+                    roles = note.booked = note.roles
+                    note.keeper = None
+                    place = origin.places[None][_KIND[roles]]
+                    if place == NOWHERE:
+                        place = self._place(origin, _KIND[roles], None)
+                    note.place = place
+                    rows += pack(note.seconds, note.key, NOWHERE, place, note.nbytes)
+                else:
+                    key = note.key
+                    rows += pack(self._time, key, place, NOWHERE, note.nbytes)
+                    note.place = NOWHERE
+                    if storages.get(key) is note:
+                        del storages[key]
             elif kind is Kept:
                 self._count(note)
             elif kind is tuple:
                 storage, role, made = note
-                storage.booked = storage.booked | _BITS[role] if role < SAVED else 0
-                if made is not None:
-                    storage.origin = self._origin(made)
+                booked = storage.booked | _BITS[role] if role < SAVED else 0
+                if made is None:
+                    made = storage.origin
+                storage.booked, storage.origin = booked, made
                 self._book(storage)
             elif kind is Event:
                 note.rows.append((self.length, note.who))
             else:
                 storage = note.storage
-                rows += _pack(self._time, storage.key, storage.place, NOWHERE, storage.nbytes)
+                rows += pack(self._time, storage.key, storage.place, NOWHERE, storage.nbytes)
                 storage.place, storage.nbytes = NOWHERE, note.nbytes
                 self._book(storage)
         if len(rows) > self._limit:
             self._full()
-
-    def _birth(self, storage: Storage) -> None:
-        self._time = storage.seconds
-        made = storage.made
-        site = made[0]
-        # As `_origin` and `_book`, without calling them: half of all that is noted are births.
-        key = made[1:] if site is None else (id(site[0]), site[1], made[1], made[2])
-        origin = self._origins.get(key)
-        if origin is None:
-            origin = self._origin(made)
-        storage.origin = origin
-        storage.booked = storage.roles
-        storage.keeper = None
-        place = origin.places.get((_KIND[storage.roles], None))
-        if place is None:
-            self._book(storage)
-            return
-        self._rows += _pack(self._time, storage.key, NOWHERE, place, storage.nbytes)
-        storage.place = place
-
-    def _origin(self, made: Made) -> Origin:
-        """The one origin of that description."""
-        site, module, what = made
-        # The hash of a code object is slow, and each is kept alive by its site.
-        key = (module, what) if site is None else (id(site[0]), site[1], module, what)
-        found = self._origins.get(key)
-        if found is None:
-            found = self._origins[key] = Origin(*made)
-        return found
-
-    def _keeper(self, by: tuple[Site | None, str, str]) -> Keeper:
-        """The one keeper of that description."""
-        site, node, name = by
-        key = (node, name) if site is None else (id(site[0]), site[1], node, name)
-        found = self._keepers.get(key)
-        if found is None:
-            found = self._keepers[key] = Keeper(*by)
-        return found
 
     def _count(self, kept: Kept) -> None:
         storage = kept.storage
@@ -364,26 +354,32 @@ class Log:
                 storage.keepers += 1
                 return
             storage.keepers = 1
-            storage.keeper = self._keeper(kept.by)
+            storage.keeper = kept.by
         self._book(storage)
 
     def _book(self, storage: Storage) -> None:
         """Find the place that the storage belongs to by now; see Note [Kinds of memory]."""
         kind, keeper = _KIND[storage.booked], storage.keeper
-        if kind == TEMPORARY:
-            if keeper is not None:
+        if keeper is not None:
+            if kind == TEMPORARY:
                 kind = SAVED
-        elif kind < INPUT:
-            keeper = None
-        places = storage.origin.places
-        place = places.get((kind, keeper))
-        if place is None:
-            place = places[kind, keeper] = len(self.places)
-            self.places.append(Place(storage.origin, kind, keeper))
+            elif kind < INPUT:
+                keeper = None
+        by_kind = storage.origin.places.get(keeper)
+        place = NOWHERE if by_kind is None else by_kind[kind]
+        if place == NOWHERE:
+            place = self._place(storage.origin, kind, keeper)
         if place != storage.place:
             rows = self._rows
             rows += _pack(self._time, storage.key, storage.place, place, storage.nbytes)
             storage.place = place
+
+    def _place(self, origin: Origin, kind: int, keeper: Keeper | None) -> int:
+        """The number of a place that is new."""
+        by_kind = origin.places.setdefault(keeper, [NOWHERE] * len(KINDS))
+        place = by_kind[kind] = len(self.places)
+        self.places.append(Place(origin, kind, keeper))
+        return place
 
     # -- reading
 

@@ -128,7 +128,7 @@ class TorchEngine(Engine):
         facts = _facts(func)
         if self._waiting:
             for kept in self._waiting:
-                kept.by = (kept.by[0], facts.node, kept.by[2])
+                kept.by = log.keeper(kept.by.site, facts.node, kept.by.name)
             self._waiting.clear()
         for tensor in _tensors((args, kwargs)):
             if tensor.requires_grad and tensor.is_leaf:
@@ -144,7 +144,7 @@ class TorchEngine(Engine):
                 continue
             if made is None:
                 made = self._what_made(facts)
-            log.born(owner, owner.nbytes(), made[1], made[0])
+            log.born(owner, owner.nbytes(), log.origin(*made[1]), made[0])
         self._last = facts
         if len(log.queue) > OFTEN:
             log.flush()
@@ -217,7 +217,8 @@ class TorchEngine(Engine):
         owner = _owner(tensor)
         if owner is None:
             return None
-        return self.log.find(owner) or self.log.born(owner, owner.nbytes(), made, role)
+        log = self.log
+        return log.find(owner) or log.born(owner, owner.nbytes(), log.origin(*made), role)
 
     def _see_leaf(self, tensor: Any, storage: Storage) -> None:
         wants_grad = tensor.requires_grad and tensor.is_leaf
@@ -246,10 +247,11 @@ class TorchEngine(Engine):
         if storage is not None and not storage.roles >> PARAMETER & 1:
             node = self._made_just_now(tensor, storage)
             if node:
-                self.log.keep(storage, (user_site(), node, "result"), packed)
+                self.log.keep(storage, self.log.keeper(user_site(), node, "result"), packed)
             else:
-                kept = self.log.keep(storage, (user_site(), "a node", "input"), packed)
-                self._waiting.append(kept)  # the operation that runs next will tell
+                by = self.log.keeper(user_site(), "a node", "input")
+                # The operation that runs next will tell which node.
+                self._waiting.append(self.log.keep(storage, by, packed))
         return packed
 
     def _made_just_now(self, tensor: Any, storage: Storage) -> str:
@@ -259,7 +261,7 @@ class TorchEngine(Engine):
         """
         node = tensor.grad_fn
         if node is None:
-            is_last = not tensor.requires_grad and storage.made[2] == self._last.name
+            is_last = not tensor.requires_grad and storage.made.what == self._last.name
             return self._last.node if is_last else ""
         is_newest = node._sequence_nr() == self.torch._C._autograd._get_sequence_nr() - 1
         return torch_adapter.kind(node) if is_newest else ""

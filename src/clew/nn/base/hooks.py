@@ -135,15 +135,15 @@ class ModuleHooks:
         return self.forward(*args, **kwargs)
 
     def _observed_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        for observer in observers:
-            observer.before_module(self)
+        for before_module in observers.before_module:
+            before_module(self)
         try:
             if self._has_hooks():
                 return _Call(self, args, kwargs).run()
             return self.forward(*args, **kwargs)
         finally:
-            for observer in observers:
-                observer.after_module(self)
+            for after_module in observers.after_module:
+                after_module(self)
 
     def _has_hooks(self) -> bool:
         return bool(
