@@ -21,6 +21,11 @@ from clew import dtypes as _dtypes
 from clew import functions as _functions
 from clew import methods as _methods
 from clew import publish as _publish
+from clew.autograd.anomaly import (
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    set_anomaly_enabled,
+)
 from clew.autograd.modes import (
     enable_grad,
     inference_mode,

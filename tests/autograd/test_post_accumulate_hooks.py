@@ -27,8 +27,8 @@ def test_optimizer_in_backward(name):
         log = []
 
         def step(parameter):
-            log.append((weights.index(next(w for w in weights if w is parameter)),
-                        sum(w.grad is not None for w in weights)))  # fmt: skip
+            position = [w is parameter for w in weights].index(True)
+            log.append((position, sum(w.grad is not None for w in weights)))
             optimizers[parameter].step()
             optimizers[parameter].zero_grad()
 

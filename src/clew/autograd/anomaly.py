@@ -31,6 +31,16 @@ def is_anomaly_check_nan_enabled() -> bool:
     return state.check_nan
 
 
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Turn anomaly mode on or off.
+
+    Args:
+        mode: whether it is on.
+        check_nan: whether it looks for NaN in the results of backward.
+    """
+    state.enabled, state.check_nan = mode, check_nan
+
+
 class set_detect_anomaly:
     """Turn anomaly mode on or off: at once as a call, for a while in a ``with``."""
 
