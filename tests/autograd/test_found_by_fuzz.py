@@ -309,6 +309,13 @@ def reals_as_complex(t: Any) -> Any:
     return names_along(z.grad_fn), names_along(x.grad_fn)
 
 
+def angle_at_the_origin(t: Any) -> Any:
+    x, y = leaf(t, 0, -0.0, 1e-30, 2), leaf(t, 0, 0, 1e-30, 3)
+    first = t.autograd.grad(t.atan2(x, y).sum(), [x, y], create_graph=True)
+    second = t.autograd.grad(first[0][3], [x, y])
+    return first, [g[3] for g in second]
+
+
 def values_that_are_not_saved(t: Any) -> Any:
     x = leaf(t, 1, 2)
     nodes = [(x * 1).copy_(x).grad_fn, t.floor_divide(x, x).grad_fn, (x * 2).grad_fn]

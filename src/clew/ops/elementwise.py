@@ -319,6 +319,12 @@ def _share(F: Any, wins: str, first: Any, second: Any, like: Any) -> Any:
     return F.cast_like(better, like) - F.cast_like(equal, like) * 0.5
 
 
+def _inverse_square(F: Any, x: Any, y: Any) -> Any:
+    """``1 / (x**2 + y**2)``, 0 at the origin, where the angle has no derivative."""
+    square = x * x + y * y
+    return F.masked_fill(F.reciprocal(square), F.eq(square, 0), 0)
+
+
 maximum = _extremum("maximum", np.maximum)
 minimum = _extremum("minimum", np.minimum)
 fmax = _first_wins("fmax", np.fmax)
@@ -327,8 +333,8 @@ fmin = _first_wins("fmin", np.fmin)
 atan2 = op(
     "atan2(self, other)", np.arctan2, doc="The angle of the point (other, self).",
     aliases=("arctan2",), domain="nonzero", tensors_only=True,
-    self=lambda F, grad, self, other: grad * (other / (self * self + other * other)),
-    other=lambda F, grad, self, other: grad * (-self / (self * self + other * other)),
+    self=lambda F, grad, self, other: grad * other * _inverse_square(F, self, other),
+    other=lambda F, grad, self, other: grad * -self * _inverse_square(F, self, other),
     **_FLOATING,
 )  # fmt: skip
 
