@@ -28,6 +28,7 @@ ROOT = Path(__file__).parent.parent
 sys.path[:1] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from fuzz.choices import KINDS  # noqa: E402
+from fuzz.machine import warn_always  # noqa: E402
 from fuzz.programs import Program, explore  # noqa: E402
 from fuzz.shorten import script, shortened  # noqa: E402
 
@@ -115,6 +116,12 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=10, help="stop after so many differences")
     parser.add_argument("--program", help="run one program by its name, SEED-NUMBER")
     given = parser.parse_args()
+    with warn_always():
+        return fuzz(given)
+
+
+def fuzz(given: argparse.Namespace) -> int:
+    """Run what the command line asks for."""
     if given.program:
         program = explore(Random(given.program))
         console.print(Syntax(script(program.lines), "python", word_wrap=True))

@@ -81,7 +81,7 @@ class Plan:
         required = {rule: tuple(bool(mask >> i & 1) for i in served[rule]) for rule in rules}
         needed = [rule for rule in rules if any(required[rule])]
         saves = {_resolve(op, name) for rule in needed for name in rule.names}
-        saves |= {_resolve(op, name) for name in _kept_in_any_case(op)}
+        saves |= {_resolve(op, name) for name in kept_in_any_case(op)}
         # PyTorch saves by name, inputs before the forward and outputs after it.
         self.saves = tuple(sorted(saves, key=lambda save: (save.kind == OUTPUT, save.name)))
         calls: list[Call] = []
@@ -96,7 +96,7 @@ class Plan:
         self.saves_first_input = any(s.kind == INPUT and s.index == 0 for s in saves)
 
 
-def _kept_in_any_case(op: Op) -> list[str]:
+def kept_in_any_case(op: Op) -> list[str]:
     """What several gradients need: PyTorch keeps it whichever of them are asked for."""
     uses = Counter(
         name for rule in dict.fromkeys(op.rules.values()) for name in rule.names

@@ -6,6 +6,8 @@ import functools
 import math
 import re
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType
@@ -16,8 +18,20 @@ from clew.storage import address, root
 from clew.torch_alias import enable_torch
 from engines import torch
 
-torch.set_warn_always(True)
-clew.set_warn_always(True)
+
+@contextmanager
+def warn_always() -> Iterator[None]:
+    """Both engines warn each time, also of what they say once in a process."""
+    engines = (torch, clew)
+    before = [engine.is_warn_always_enabled() for engine in engines]
+    for engine in engines:
+        engine.set_warn_always(True)
+    try:
+        yield
+    finally:
+        for engine, was in zip(engines, before):
+            engine.set_warn_always(was)
+
 
 PRELUDE = Path(__file__).parent / "prelude.py"
 _CODE = compile(PRELUDE.read_text(), "prelude.py", "exec")

@@ -5,11 +5,12 @@ By hand, for longer and from other seeds: ``python tools/fuzz.py --minutes 60``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 
 import pytest
 
-from fuzz.machine import machine
+from fuzz.machine import machine, warn_always
 from fuzz.programs import explore, replay
 from fuzz.shorten import script, shortened
 
@@ -26,6 +27,13 @@ OPEN: dict[str, str] = {
     "18-28": "an operand of an expression is saved where PyTorch does not save it",
 }  # fmt: skip
 """Programs on which the engines are known to differ, and in what; to be emptied."""
+
+
+@pytest.fixture(autouse=True)
+def every_warning() -> Iterator[None]:
+    """Both engines warn each time, so that no program depends on what ran before it."""
+    with warn_always():
+        yield
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
