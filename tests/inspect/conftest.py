@@ -4,6 +4,8 @@ import gc
 
 import pytest
 
+from clew.inspect import recording
+
 
 @pytest.fixture(autouse=True, scope="module")
 def without_leftovers(request):
@@ -15,3 +17,9 @@ def without_leftovers(request):
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+@pytest.fixture(autouse=True)
+def without_earlier_recordings():
+    """Only a test's own recordings are known: torch numbers the nodes of each thread from zero."""
+    recording._recordings.clear()

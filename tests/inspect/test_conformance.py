@@ -5,18 +5,11 @@ import pytest
 import clew
 import clew.inspect
 import graph_programs as programs
-from clew.inspect import recording
 
 torch = pytest.importorskip("torch")
 
 SITES = 9
 """Where `programs.facts` has the line; PyTorch does not know that of leaves."""
-
-
-@pytest.fixture(autouse=True)
-def no_earlier_recordings():
-    """Only this test's programs are known: torch numbers the nodes of each thread from zero."""
-    recording._recordings.clear()
 
 
 def models(program):
