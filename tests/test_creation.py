@@ -1,7 +1,9 @@
 """Tensors from sizes and numbers: as torch's, `out=` and unknown arguments included."""
 
+import numpy as np
 import pytest
 
+import clew
 from engines import ENGINES, outcome
 
 CALLS = [
@@ -45,3 +47,15 @@ def test_unknown_arguments_are_refused(call):
     ours, theirs = (outcome(lambda t: eval(call, {"t": t}), e) for e in ENGINES.values())
     assert ours[0] == theirs[0] == "TypeError"
     assert "nonsense" in ours[1]
+
+
+def test_arrays_of_other_classes_are_plain_memory(tmp_path):
+    path = tmp_path / "numbers.bin"
+    np.arange(6, dtype=np.int64).tofile(path)
+    mapped = np.memmap(path, dtype=np.int64, mode="r+")
+    tensor = clew.from_numpy(mapped)
+    assert type(tensor.numpy()) is np.ndarray
+    assert clew.stack([tensor, clew.from_numpy(mapped[:6] * 1)]).tolist() == [list(range(6))] * 2
+    tensor += 1
+    assert mapped[0] == 1  # shared
+    assert clew.as_tensor(mapped)[1].item() == clew.tensor(mapped)[1].item() == 2

@@ -110,7 +110,8 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     dtypes.of_numpy(ndarray.dtype)
     refuse_negative_strides(ndarray)
-    return Tensor._from_array(ndarray)
+    plain = ndarray if ndarray.__class__ is np.ndarray else ndarray.view(np.ndarray)
+    return Tensor._from_array(plain)  # not a memmap, whose operations give memmaps
 
 
 def _made(array: np.ndarray, out: Any, device: Any, requires_grad: bool) -> Tensor:
