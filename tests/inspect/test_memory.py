@@ -14,6 +14,7 @@ from clew.inspect.memory.ledger import ends_of_steps
 from clew.inspect.memory.text import grows
 from clew.memory import KINDS, allocated, holding, track
 from clew.observers import observers
+from leftovers import without_leftovers  # noqa: F401  # for all tests of this module
 
 F = nn.functional
 
@@ -33,12 +34,10 @@ def numpy_allocations():
 
     def begin():
         gc.collect()
-        gc.freeze()  # what is there by now need not be looked through again and again
         tracemalloc.start(12)
 
     yield begin
     tracemalloc.stop()
-    gc.unfreeze()
 
 
 # -- exact to the byte

@@ -10,6 +10,7 @@ from clew import nn
 from clew.inspect.memory.page import data, in_notebook, page
 from clew.inspect.memory.plain import frames
 from clew.memory import track
+from leftovers import without_leftovers  # noqa: F401  # for all tests of this module
 
 
 def leaking(steps=6):

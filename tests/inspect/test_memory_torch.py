@@ -6,6 +6,7 @@ import pytest
 
 import clew
 from clew.memory import track
+from leftovers import without_leftovers  # noqa: F401  # for all tests of this module
 
 torch = pytest.importorskip("torch")
 ENGINES = [clew, torch]
@@ -68,7 +69,6 @@ SAME = ("parameter", "buffer", "gradient", "optimizer state", "input", "saved fo
 def states(t, make, optimizer):
     """Bytes by kind after each phase of three steps, of what was made meanwhile."""
     gc.collect()
-    gc.freeze()  # tensors of other tests are not looked for
     found = []
     with track(t.__name__) as m:
         start, kept = m.now.kinds, m.now.saved_bytes
@@ -90,7 +90,6 @@ def states(t, make, optimizer):
             stepper.step()
             note()
         found.append(m.peak.bytes - sum(start.values()))
-    gc.unfreeze()
     return found
 
 

@@ -50,11 +50,6 @@ KNOWN_RESULTS: dict[str, str] = {
 KNOWN_GRAPHS: dict[str, str] = {
     "normal_each-number": _OVERLOADS,
     "standard_gamma_grad-*": _NO_RULE,
-    "dirichlet_grad-*": _NO_RULE,
-    "binomial-*": _NO_RULE,
-    "heaviside-*": _NO_RULE,
-    "floor_divide-*": _NO_RULE,
-    "scatter_combine-*": _NO_RULE,
     "mul-number": "torch keeps a number as a tensor",
     "div-number": "torch keeps a number as a tensor",
     "div_rounded-number": "torch keeps a number as a tensor",

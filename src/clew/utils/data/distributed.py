@@ -77,6 +77,7 @@ class DistributedSampler(Sampler[int]):
 
 
 def _distributed() -> Any:
-    if importlib.util.find_spec("clew.distributed") is None:
+    distributed = importlib.import_module("clew.distributed")
+    if not distributed.is_available():
         raise RuntimeError("Requires distributed package to be available")
-    return importlib.import_module("clew.distributed")
+    return distributed
