@@ -16,9 +16,12 @@ SOURCE = Path(__file__).parent.parent / "src" / "clew"
 LAYERS: list[tuple[str, tuple[str, ...]]] = [
     (
         "words",
-        ("errors", "dtypes", "config", "device", "site", "observers", "quiet", "limits", "size"),
+        ("errors", "dtypes", "config", "device", "site", "observers", "limits", "size"),
     ),
-    ("arrays", ("storage", "sharing", "promotion", "kernels", "rng", "threads")),
+    (
+        "arrays",
+        ("allocator", "quiet", "storage", "sharing", "promotion", "kernels", "rng", "threads"),
+    ),
     ("ops", ("op", "plan", "ops")),
     (
         "graph",

@@ -8,6 +8,7 @@
 (48, 'saved for backward')
 """
 
+from clew.allocator import Pool, give_back, pool, set_pool
 from clew.inspect.memory import (
     KINDS,
     Diff,
@@ -21,8 +22,8 @@ from clew.inspect.memory import (
 )
 
 __all__ = [
-    "KINDS", "Diff", "Entry", "Iteration", "Ledger", "Snapshot", "Table", "Timeline", "allocated",
-    "holding", "track",
+    "KINDS", "Diff", "Entry", "Iteration", "Ledger", "Pool", "Snapshot", "Table", "Timeline",
+    "allocated", "give_back", "holding", "pool", "set_pool", "track",
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Run NumPy code without floating-point warnings.  Imports only the standard library and NumPy.
+"""Run NumPy code without floating-point warnings.  Layer 1.
 
 PyTorch gives ``inf`` and ``nan`` without a word where NumPy warns of a division by zero or an
 overflow.
@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from clew import allocator
+
 
 def _quiet_context() -> contextvars.Context:
     context = contextvars.copy_context()
@@ -28,8 +30,13 @@ def _quiet_context() -> contextvars.Context:
 
 
 class _PerThread(threading.local):
-    def __init__(self) -> None:
+    def __getattr__(self, name: str) -> Any:
+        """`run`, when a thread computes for the first time."""
+        if name != "run":
+            raise AttributeError(name)
+        allocator.start()
         self.run = _quiet_context().run
+        return self.run
 
 
 thread = _PerThread()

@@ -90,6 +90,22 @@ def blas_threads() -> str:
     return ", ".join(str(pool["num_threads"]) for pool in pools if pool["user_api"] == "blas")
 
 
+def freed_memory() -> str:
+    """Whether freed memory is kept for the next arrays, and how much; see ``clew.memory.pool``."""
+    from clew.allocator import available, pool
+    from clew.inspect.text import bytes_text
+
+    if not available():
+        return "given back at once (the C library is not glibc)"
+    limit = pool().limit
+    if not limit:
+        return "given back at once (CLEW_POOL=0)"
+    now = "" if free is None else f", {bytes_text(free)} lie free now"
+    return (
+        f"up to {bytes_text(limit)} kept for the next arrays{now} (CLEW_POOL, in MB, says how much)"
+    )
+
+
 def _versions_table() -> Table:
     table = _table()
     table.add_column("", no_wrap=True)
@@ -100,6 +116,7 @@ def _versions_table() -> Table:
         table.add_row(package, version_of(package) or "missing")
     table.add_row("BLAS", blas())
     table.add_row("BLAS threads", blas_threads())
+    table.add_row("freed memory", freed_memory())
     table.add_row("torch", version_of("torch") or "not installed (--engine torch needs it)")
     table.add_row("dot", shutil.which("dot") or "not installed (Graphviz's program)")
     return table
