@@ -100,10 +100,7 @@ def freed_memory() -> str:
     limit = pool().limit
     if not limit:
         return "given back at once (CLEW_POOL=0)"
-    now = "" if free is None else f", {bytes_text(free)} lie free now"
-    return (
-        f"up to {bytes_text(limit)} kept for the next arrays{now} (CLEW_POOL, in MB, says how much)"
-    )
+    return f"up to {bytes_text(limit)} kept for the next arrays (CLEW_POOL, in MB)"
 
 
 def _versions_table() -> Table:
