@@ -5,8 +5,6 @@ import pytest
 
 from clew.kernels.compiled import twins
 
-pytest.importorskip("numba")
-
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 10), (64, 333)])

@@ -1,6 +1,7 @@
 """``clew.backends``: the libraries behind PyTorch's operations, none of which clew uses.  Layer 5.
 
-Programs set flags here before they begin; the flags can be set and read, and change nothing.
+Programs set flags here before they begin; the flags can be set and read, and change nothing.  But
+`numba`, which PyTorch does not have, is the switch of clew's compiled kernels.
 """
 
 from __future__ import annotations
@@ -11,4 +12,5 @@ from clew.backends import cudnn as cudnn
 from clew.backends import mkl as mkl
 from clew.backends import mkldnn as mkldnn
 from clew.backends import mps as mps
+from clew.backends import numba as numba
 from clew.backends import openmp as openmp

@@ -18,6 +18,7 @@ COMMANDS = {
     "graph": "run a script and draw the graph of a backward pass",
     "doctor": "run a PyTorch script and say which autograd mistakes it makes",
     "memory": "show what a script's tensors held, by kind, line and module",
+    "warmup": "compile all kernels ahead of time, where numba is installed",
     "info": "show versions, BLAS threads and which extras are installed",
 }
 """The commands and what each does; `clew.cli.<name>` holds `main(arguments)`."""

@@ -29,7 +29,7 @@ class Extra:
 
 
 EXTRAS = (
-    Extra("fast", ("numba",), "compiled kernels, which are to come"),
+    Extra("fast", ("numba", "platformdirs"), "compiled kernels"),
     Extra("see", ("pygraphviz",), "graph pictures where Graphviz's dot is not installed"),
     Extra("mpi", ("mpi4py",), "data parallelism over processes, which is to come"),
     Extra("examples", ("scikit-learn", "gymnasium", "pillow"), "the data that the examples use"),
@@ -103,6 +103,19 @@ def freed_memory() -> str:
     return f"up to {bytes_text(limit)} kept for the next arrays (CLEW_POOL, in MB)"
 
 
+def kernels() -> str:
+    """Whether kernels are compiled, and where those are kept."""
+    from clew.inspect.text import bytes_text
+    from clew.kernels import compiled
+    from clew.kernels.compiled import cache
+
+    if not compiled.is_enabled():
+        why = "CLEW_NUMBA=0" if compiled.is_available() else "numba is not installed"
+        return f"NumPy's ({why})"
+    count, size = cache.usage()
+    return f"compiled by numba; {count} are kept, {bytes_text(size)}, in {cache.folder()}"
+
+
 def _versions_table() -> Table:
     table = _table()
     table.add_column("", no_wrap=True)
@@ -113,6 +126,7 @@ def _versions_table() -> Table:
         table.add_row(package, version_of(package) or "missing")
     table.add_row("BLAS", blas())
     table.add_row("BLAS threads", blas_threads())
+    table.add_row("kernels", kernels())
     table.add_row("freed memory", freed_memory())
     table.add_row("torch", version_of("torch") or "not installed (--engine torch needs it)")
     table.add_row("dot", shutil.which("dot") or "not installed (Graphviz's program)")

@@ -12,33 +12,43 @@ Note [Twins]
 
     A twin is a function decorated with `kernel`, which declares the types of its arguments:
     written arrays first, then what is only read.  It is compiled for one floating type when it is
-    first asked for, never anew for other arguments: numba converts numbers and refuses arrays of
-    another type, so the caller brings C-contiguous, aligned arrays of that type.  What it does to
-    NaN, infinities and denormals is what the reference does; results agree within a few units in
-    the last place.
+    first asked for, never anew for other arguments.  Nothing checks arrays but tests (Note
+    [Loading twins]): the caller brings C-contiguous, aligned arrays of the declared types, and
+    numbers.  What a twin does to NaN, infinities and denormals is what the reference does;
+    results agree within a few units in the last place.  Any module of this package may hold twins;
+    their tests stand in ``tests/kernels/test_*_twins.py``, left out where there are none.
 
     numba is imported when the first twin is asked for, and compiled code is kept in the user's
-    cache directory (`compiled.cache`).  `twins` answers None where numba is missing, was switched
-    off (``CLEW_NUMBA=0``, or `switch`), or the type is none of float32 and float64.
+    cache directory (Note [Cache of twins]).  `twins` answers None where numba is missing or
+    does not work, was switched off (``CLEW_NUMBA=0``, or `switch`), or the type is none of float32
+    and float64.
+
+Note [Twin or reference]
+    Which of the two runs depends on the arguments of the call alone: its size and type.  A twin
+    costs a program some 0.15 s once, for the import of numba, and it would be cheaper for short
+    programs to start with NumPy and go over to twins after some work.  But then the same call
+    would give other last digits later in the program, and a training run repeated in a process
+    would not repeat itself.  So `SMALL` in a kernel is set such that small programs never ask.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
+import pkgutil
 import threading
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clew.kernels.compiled import cache
+
 if TYPE_CHECKING:
     from clew.kernels.compiled.kernel import Kernel
 
-MODULES = ("softmax",)
-"""The modules of this package that hold twins."""
-
-_TYPES = (np.dtype(np.float32), np.dtype(np.float64))
+TYPES = (np.dtype(np.float32), np.dtype(np.float64))
+"""The floating types that twins are compiled for."""
 
 _lock = threading.RLock()
 _found: dict[tuple[str, np.dtype], Twins | None] = {}
@@ -49,15 +59,13 @@ class Twins:
     """The twins of one module for one floating type; attributes are compiled when first read."""
 
     def __init__(self, module: str, dtype: np.dtype) -> None:
-        self._module = module
+        self._module = importlib.import_module(f"{__name__}.{module}")
         self._dtype = dtype
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        kernel: Kernel = getattr(
-            importlib.import_module(f"clew.kernels.compiled.{self._module}"), name
-        )
+        kernel: Kernel = getattr(self._module, name)
         with _lock:
             function = self.__dict__.get(name) or kernel.compile(self._dtype)
             self.__dict__[name] = function
@@ -73,19 +81,40 @@ def twins(module: str, dtype: np.dtype) -> Twins | None:
 
 
 def _find(module: str, dtype: np.dtype) -> Twins | None:
-    usable = _wanted and is_available() and dtype in _TYPES
-    found = _found[module, dtype] = Twins(module, dtype) if usable else None
+    found = None
+    if is_enabled() and dtype in TYPES:
+        try:
+            found = Twins(module, dtype)
+        except ImportError as error:  # numba refuses versions of NumPy that it does not know
+            cache.announce(f"kernels are NumPy's, since numba cannot be imported: {error}")
+    _found[module, dtype] = found
     return found
 
 
+def all_kernels() -> list[Kernel]:
+    """Every twin there is, in order of names; imports numba."""
+    from clew.kernels.compiled.kernel import Kernel
+
+    found = []
+    for info in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{info.name}")
+        found += [value for value in vars(module).values() if isinstance(value, Kernel)]
+    return sorted(set(found), key=lambda kernel: kernel.name)
+
+
 def is_available() -> bool:
-    """Whether numba is installed."""
-    return find_spec("numba") is not None
+    """Whether numba is installed, with all that the extra ``fast`` brings."""
+    return find_spec("numba") is not None and find_spec("platformdirs") is not None
 
 
 def is_enabled() -> bool:
     """Whether kernels have compiled twins now."""
     return _wanted and is_available()
+
+
+def is_wanted() -> bool:
+    """Whether compiled twins are switched on, be numba there or not."""
+    return _wanted
 
 
 def switch(on: bool) -> None:

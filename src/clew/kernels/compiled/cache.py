@@ -1,8 +1,13 @@
-"""Where compiled twins are kept between programs.  Layer 1; imports numba.
+"""Where compiled twins are kept between programs.  Layer 1; imports the standard library.
 
-numba writes one file for each kernel, type and processor, under a temporary name which it then
-renames, so that two programs may do it at once.  Here is which folder that is, and what happens if
-it cannot be read or written: the kernel is compiled for this program alone.
+One file for each twin, type, processor and version of what made it, in a folder for the present
+source of the twins; see Note [Cache of twins].
+
+Note [Cache of twins]
+    The cache may only ever save time: whatever is wrong with it, the twin is compiled for this
+    program alone.  A file is written under a name of its own and then renamed, so that programs
+    which compile at once each put a whole file there, and the last one stays.  A file begins with
+    a digest of the rest, since machine code of which a byte is wrong could do anything.
 """
 
 from __future__ import annotations
@@ -10,25 +15,27 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import importlib
 import os
+import shutil
 import sys
-from collections.abc import Callable
+import tempfile
 from pathlib import Path
-from typing import Any
-
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
-from platformdirs import user_cache_dir
-
-SILENT = False
-"""Whether compiling is not announced, because somebody shows its progress."""
 
 _announced: set[str] = set()
 
 
+def root() -> Path:
+    """The folder of all versions' compiled kernels; ``CLEW_CACHE_DIR`` sets the one above."""
+    above = os.environ.get("CLEW_CACHE_DIR")
+    if not above:
+        above = importlib.import_module("platformdirs").user_cache_dir("clew", appauthor=False)
+    return Path(above) / "kernels"
+
+
 def folder() -> Path:
-    """The folder of this version's compiled kernels; ``CLEW_CACHE_DIR`` sets the one above."""
-    above = os.environ.get("CLEW_CACHE_DIR") or user_cache_dir("clew", appauthor=False)
-    return Path(above) / "kernels" / _stamp()
+    """The folder of this version's compiled kernels."""
+    return root() / _stamp()
 
 
 @functools.cache
@@ -40,64 +47,62 @@ def _stamp() -> str:
     return digest.hexdigest()[:16]
 
 
+def load(name: str) -> bytes | None:
+    """What was kept under a name, or None if that is nothing, or damaged."""
+    try:
+        stored = (folder() / name).read_bytes()
+    except OSError:
+        return None
+    digest, data = stored[:32], stored[32:]
+    return data if hashlib.sha256(data).digest() == digest else None
+
+
+def store(name: str, data: bytes) -> None:
+    """Keep `data` under a name.
+
+    Raises:
+        OSError: that cannot be; nothing is left behind.
+    """
+    directory = folder()
+    directory.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=directory, prefix=".new-")
+    try:
+        with open(handle, "wb") as file:
+            file.write(hashlib.sha256(data).digest() + data)
+        os.replace(temporary, directory / name)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
 def announce(text: str) -> None:
     """Say something on the standard error, once in a program."""
-    if not SILENT and text not in _announced:
+    if text not in _announced:
         _announced.add(text)
         print(f"clew: {text}", file=sys.stderr, flush=True)
 
 
-class _Locator(_CacheLocator):
-    """Tells numba the folder."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._line = function.__code__.co_firstlineno
-
-    def get_cache_path(self) -> str:
-        return str(folder())
-
-    def get_source_stamp(self) -> str:
-        return _stamp()
-
-    def get_disambiguator(self) -> str:
-        return str(self._line)
-
-    @classmethod
-    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
-        return cls(py_func)
+def usage() -> tuple[int, int]:
+    """(files, bytes) of this version's compiled kernels."""
+    sizes = []
+    with contextlib.suppress(OSError):
+        sizes = [entry.stat().st_size for entry in folder().iterdir()]
+    return len(sizes), sum(sizes)
 
 
-class _Implementation(CompileResultCacheImpl):
-    _locator_classes = (_Locator,)
+def clear(old_only: bool = False) -> int:
+    """Remove compiled kernels, or those of other versions only; return how many bytes that freed.
 
-
-class Cache(FunctionCache):
-    """numba's cache of one function, which never fails, and announces what it does not hold."""
-
-    _impl_class = _Implementation
-
-    def __init__(self, function: Callable[..., Any], what: str) -> None:
-        super().__init__(function)
-        self._what = what
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled function, or None."""
-        found = None
-        with contextlib.suppress(Exception):  # a damaged file, of which numba may raise anything
-            found = super().load_overload(sig, target_context)
-        if found is None:
-            announce(
-                "compiling kernels as they are first used, about a second each and once on this "
-                "machine; `clew warmup` compiles all ahead of time"
-            )
-        return found
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep the compiled function, if it can be kept."""
-        try:
-            super().save_overload(sig, data)
-        except OSError as error:
-            announce(
-                f"compiled kernels cannot be kept in {folder()} ({error.strerror or error}); "
-                "CLEW_CACHE_DIR names another folder"
-            )
+    Raises:
+        OSError: something cannot be removed.
+    """
+    if not root().is_dir():
+        return 0
+    freed = 0
+    for version in root().iterdir():
+        if old_only and version.name == _stamp():
+            continue
+        freed += sum(entry.stat().st_size for entry in version.rglob("*") if entry.is_file())
+        shutil.rmtree(version)
+    return freed

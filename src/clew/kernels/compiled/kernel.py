@@ -1,15 +1,33 @@
-"""The decorator that declares a compiled twin.  Layer 1; imports numba."""
+"""The decorator that declares a compiled twin.  Layer 1; imports numba.
+
+Note [Loading twins]
+    A twin that the cache holds is loaded without numba's registries of types and functions, which
+    only its compiler reads and which take longer to set up (a quarter of a second) than all else;
+    numba sets them up if it compiles after that.  What is called is the function that numba's
+    dispatcher would choose.  That function takes any array whose dimensions and size of items
+    are right for a C-contiguous one of its type, so with ``CLEW_NUMBA=check``, as in tests, the
+    dispatcher stands in front and refuses others.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
+import pickle
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numba
 import numpy as np
 from numba import types
+from numba.core.compiler import CompileResult
+from numba.core.registry import cpu_target
+from numba.core.runtime import rtsys
+from numba.core.serialize import dumps
 
-from clew.kernels.compiled.cache import Cache
+from clew.kernels.compiled import cache
 
 EXACT = frozenset({"contract", "arcp", "nsz"})
 """LLVM's liberties that keep NaN, infinities and denormals: fused multiply-add, division as
@@ -20,6 +38,8 @@ REORDERED = EXACT | {"reassoc"}
 
 inline = numba.njit(inline="never", fastmath=set(EXACT), error_model="numpy", nogil=True)
 """Decorates a scalar function that twins call; LLVM puts its code in place of the call."""
+
+_CHECKED = os.environ.get("CLEW_NUMBA") == "check"
 
 
 class Kernel:
@@ -32,6 +52,7 @@ class Kernel:
         self.writes = writes
         self.reads = reads
         self.liberties = liberties
+        self._loaded: list[Any] = []  # what machine code points to must stay
 
     @property
     def name(self) -> str:
@@ -47,15 +68,78 @@ class Kernel:
         return types.void(*written, *read)
 
     def compile(self, dtype: np.dtype) -> Callable[..., None]:
-        """The machine code for `dtype`, from the cache if it is there."""
-        dispatcher = numba.njit(
+        """The machine code for `dtype`, from the cache if it is there; Note [Loading twins]."""
+        result = _load(self._file(dtype))
+        if result is None:
+            cache.announce(
+                "compiling kernels as they are first used, about a second each and once on this "
+                "machine; `clew warmup` compiles all ahead of time"
+            )
+            result, data = self._compile(dtype)
+            try:
+                cache.store(self._file(dtype), data)
+            except OSError as error:
+                cache.announce(
+                    f"compiled kernels cannot be kept in {cache.folder()} "
+                    f"({error.strerror or error}); CLEW_CACHE_DIR names another folder"
+                )
+        self._loaded.append(result)
+        function: Callable[..., None] = self._checking(result) if _CHECKED else result.entry_point
+        return function
+
+    def build(self, dtype: np.dtype) -> None:
+        """Put the machine code for `dtype` into the cache.
+
+        Raises:
+            OSError: it cannot be kept there.
+        """
+        cache.store(self._file(dtype), self._compile(dtype)[1])
+
+    def _compile(self, dtype: np.dtype) -> tuple[Any, bytes]:
+        """numba's record of the compiled function, and what to keep of it."""
+        signature = self.signature(dtype)
+        dispatcher = self._dispatcher()
+        dispatcher.compile(signature)
+        result = dispatcher.overloads[signature.args]
+        return result, dumps(result._reduce())
+
+    def _checking(self, result: Any) -> Any:
+        """A function that looks at the types of its arguments."""
+        dispatcher = self._dispatcher()
+        dispatcher.add_overload(result)
+        dispatcher.disable_compile()
+        return dispatcher
+
+    def _dispatcher(self) -> Any:
+        return numba.njit(
             nogil=True, error_model="numpy", fastmath=set(self.liberties), boundscheck=False
         )(self.function)
-        dispatcher._cache = Cache(self.function, f"{self.name} ({dtype.name})")
-        dispatcher.compile(self.signature(dtype))
-        dispatcher.disable_compile()
-        compiled: Callable[..., None] = dispatcher
-        return compiled
+
+    def is_kept(self, dtype: np.dtype) -> bool:
+        """Whether the cache holds the machine code for `dtype`, whole."""
+        return cache.load(self._file(dtype)) is not None
+
+    def _file(self, dtype: np.dtype) -> str:
+        """The name of its file in the cache."""
+        return f"{self.name}-{dtype.name}-{_machine()}"
+
+
+def _machine() -> str:
+    """Stands for all besides its source that a twin's machine code depends on."""
+    target = cpu_target.target_context.codegen().magic_tuple()
+    versions = (numba.__version__, np.__version__, sys.version)
+    return hashlib.sha256(repr((target, versions)).encode()).hexdigest()[:12]
+
+
+def _load(file: str) -> Any:
+    """numba's record of a compiled function from the cache, or None."""
+    data = cache.load(file)
+    if data is None:
+        return None
+    with contextlib.suppress(Exception):  # numba may raise anything
+        rtsys.initialize(cpu_target.target_context)
+        return CompileResult._rebuild(cpu_target.target_context, *pickle.loads(data))
+    return None
 
 
 def _types(text: str, names: dict[str, Any]) -> list[Any]:
