@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from clew.kernels import windows
+from clew.kernels import depthwise, windows
 from clew.kernels.conv import (
     conv_backward_bias,
     conv_backward_input,
@@ -42,6 +42,12 @@ CONVS = {
     "groups of few to many": ((3, 6, 7, 9), (20, 3, 3, 3), (1, 1), (1, 1), (1, 1), 2),
     "groups of many, strided": ((3, 20, 7, 9), (6, 10, 3, 3), (2, 1), (1, 1), (1, 1), 2),
     "groups of many, pointwise": ((3, 20, 7, 9), (6, 10, 1, 1), (1, 1), (0, 0), (1, 1), 2),
+    "far fewer channels than filters": ((2, 1, 9, 8), (70, 1, 3, 4), (2, 2), (1, 2), (1, 1), 1),
+    "stride and dilation": ((2, 9, 13, 14), (8, 9, 3, 2), (4, 3), (3, 2), (6, 2), 1),
+    "stride beyond the kernel": ((2, 9, 9, 10), (8, 9, 2, 1), (3, 4), (1, 0), (1, 1), 1),
+    "stride beyond the image": ((2, 9, 2, 3), (8, 9, 2, 2), (5, 5), (0, 1), (1, 1), 1),
+    "unused edge": ((2, 9, 8, 8), (8, 9, 3, 3), (3, 3), (0, 0), (1, 1), 1),
+    "windows in the padding": ((2, 9, 3, 3), (8, 9, 1, 2), (1, 2), (3, 3), (1, 1), 1),
     "3d": ((2, 2, 5, 6, 4), (3, 2, 2, 3, 1), (1, 2, 1), (1, 0, 0), (1, 1, 1), 1),
     "3d many channels": ((2, 9, 5, 6, 4), (3, 9, 2, 3, 2), (1, 1, 1), (0, 1, 1), (2, 1, 1), 1),
     "empty batch": ((0, 3, 7, 7), (4, 3, 3, 3), (1, 1), (1, 1), (1, 1), 1),
@@ -96,6 +102,7 @@ def test_transposed_convolution_and_gradients(name):
     x, w, bias = randn(x_shape, 1), randn(w_shape, 2), randn(w_shape[1] * groups, 3)
     out, grad, grad_x, grad_w, _ = torch_conv(x, w, bias, *options, transposed=True, extra=extra)
     ours = conv_transpose_forward(x, w, bias, stride, padding, extra, dilation, groups)
+    assert ours.flags.c_contiguous
     np.testing.assert_allclose(ours, out, rtol=1e-9, atol=1e-11)
     ours = conv_transpose_backward_input(grad, w, x.shape, *options)
     np.testing.assert_allclose(ours, grad_x, rtol=1e-9, atol=1e-11)
@@ -103,9 +110,14 @@ def test_transposed_convolution_and_gradients(name):
     np.testing.assert_allclose(ours, grad_w, rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize("name", ["few channels", "many channels, strided", "depthwise"])
-def test_batch_is_cut_into_blocks(name, monkeypatch):
-    """A buffer too small for two samples gives the same as one for all of them."""
+@pytest.mark.parametrize("positions", [1, 10, 70])
+@pytest.mark.parametrize(
+    "name",
+    ["few channels", "few to few, mirrored", "many channels", "many channels, strided",
+     "depthwise", "groups of many, strided", "pointwise", "3d many channels"],
+)  # fmt: skip
+def test_output_is_cut_into_blocks(name, positions, monkeypatch):
+    """Buffers for a row, for some rows and for a sample give the same as one for everything."""
     x_shape, w_shape, *options = CONVS[name]
     x, w = randn(x_shape, 1), randn(w_shape, 2)
     grad = randn(conv_forward(x, w, None, *options).shape, 3)
@@ -119,6 +131,8 @@ def test_batch_is_cut_into_blocks(name, monkeypatch):
 
     whole = results()
     monkeypatch.setattr(windows, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(windows, "BLOCK_POSITIONS", positions)
+    monkeypatch.setattr(depthwise, "BLOCK_BYTES", 8 * positions)
     for cut, full in zip(results(), whole):
         np.testing.assert_allclose(cut, full, rtol=1e-12, atol=1e-13)
 

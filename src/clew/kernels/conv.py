@@ -2,35 +2,44 @@
 
 The output and two gradients are three contractions of one picture: im2col columns (K x L) of the
 input, a weight (O x K), an output (O x L). The output sums over K; the input's gradient sums over
-O and folds the columns back; the weight's gradient sums over L. `windows` explains the two memory
-layouts, of which the number of channels chooses one. Imports NumPy and sibling kernels.
+O; the weight's gradient sums over L. `windows` explains the two memory layouts, of which the
+number of channels chooses one. Imports NumPy and sibling kernels.
+
+The gradient of the input is a convolution of the output's gradient: `windows.phases`. Only where
+the output has many times the input's channels, as in a first layer, the columns of the input are
+made and added up instead.
 
 Shapes: x (N, C, *size), w (O, C / groups, *kernel), bias (O,), the output and its gradient
 (N, O, *out). The other arguments hold one int per spatial dimension.
 """
 
-from collections.abc import Iterator
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import depthwise
 from .conv_shapes import check_conv
 from .half import narrow, widen
 from .windows import (
+    BLOCK_POSITIONS,
     Ints,
     Windows,
-    blocks,
+    block_shape,
+    columns_first,
+    columns_last,
     fold_first,
-    fold_last,
+    phases,
     to_first,
     to_last,
-    unfold_first,
-    unfold_last,
 )
 
 # From this many channels on, a run of them is long enough to be copied fast (measured).
 MANY_CHANNELS = 8
+
+# What it costs to copy an element of the columns, and to add one to an image, in multiply-adds of
+# a matrix product (measured).
+COPY_COST, ADD_COST = 6, 40
 
 
 def conv_forward(
@@ -48,11 +57,9 @@ def conv_forward(
     """
     check_conv(x.shape, w.shape, bias, stride, padding, dilation, groups)
     windows = Windows.over(x.shape[2:], w.shape[2:], stride, padding, dilation)
-    x_wide, w_wide = widen(x), widen(w)
+    x_wide, w_wide, b_wide = widen(x), widen(w), None if bias is None else widen(bias)
     out = np.empty((x.shape[0], w.shape[0], *windows.out), x_wide.dtype)
-    _forward(x_wide, w_wide, out, windows, groups)
-    if bias is not None:
-        out += widen(bias).reshape(-1, *(1,) * len(windows.out))
+    correlate(x_wide, w_wide, b_wide, out, windows, groups)
     return narrow(out, x.dtype)
 
 
@@ -69,7 +76,7 @@ def conv_backward_input(
     windows = Windows(x_shape[2:], w.shape[2:], stride, padding, dilation, grad.shape[2:])
     grad_wide, w_wide = widen(grad), widen(w)
     out = np.empty(x_shape, grad_wide.dtype)
-    _backward_input(grad_wide, w_wide, out, windows, groups)
+    correlate_back(grad_wide, w_wide, None, out, windows, groups)
     return narrow(out, grad.dtype)
 
 
@@ -92,121 +99,172 @@ def conv_backward_weight(
 
 def conv_backward_bias(grad: NDArray) -> NDArray:
     """Gradient of the convolution's bias, shape (O,)."""
-    return narrow(widen(grad).sum(axis=(0, *range(2, grad.ndim))), grad.dtype)
+    rows = widen(grad).reshape(*grad.shape[:2], prod(grad.shape[2:]))
+    return narrow(rows.sum(axis=2).sum(axis=0), grad.dtype)
 
 
-def _is_first(channels: int, windows: Windows) -> bool:
-    """Whether the channels-first layout is the faster one."""
-    return channels < MANY_CHANNELS or windows.trivial
-
-
-def _blocks(image: NDArray, windows: Windows) -> Iterator[slice]:
-    """Blocks of the batch by the size of the image's im2col."""
-    positions = prod(windows.kernel) * prod(windows.out)
-    return blocks(len(image), image.shape[1] * positions * image.itemsize)
-
-
-def _forward(x: NDArray, w: NDArray, out: NDArray, windows: Windows, groups: int) -> None:
-    """Write the convolution of `x` with `w` into `out`."""
-    if _is_first(w.shape[1], windows):
-        for part in _blocks(x, windows):
-            _forward_first(x[part], w, out[part], windows, groups)
-    elif groups == 1:
-        weight = to_last(w).reshape(len(w), prod(w.shape[1:]))
-        for part in _blocks(x, windows):
-            product = unfold_last(x[part], windows) @ weight.T
-            out[part] = to_first(product.reshape(len(x[part]), *windows.out, len(w)))
+def correlate(
+    x: NDArray, w: NDArray, bias: NDArray | None, out: NDArray, windows: Windows, groups: int
+) -> None:
+    """Write the convolution of `x` with `w`, plus `bias`, into `out`, of any strides."""
+    x, w, windows = _simplest(x, w, windows)
+    if depthwise.suits(w.shape, groups):
+        depthwise.correlate(x, w, bias, out, windows)
+    elif _is_first(w.shape[1], windows, groups):
+        _correlate_first(x, w, bias, out, windows, groups)
     else:
-        for x_group, w_group, out_group in zip(
-            np.split(x, groups, axis=1), np.split(w, groups), np.split(out, groups, axis=1)
-        ):
-            _forward(x_group, w_group, out_group, windows, 1)
+        _correlate_last(x, w, bias, out, windows)
 
 
-def _forward_first(x: NDArray, w: NDArray, out: NDArray, windows: Windows, groups: int) -> None:
-    weight = w.reshape(groups, len(w) // groups, prod(w.shape[1:]))
-    columns = unfold_first(x, windows)
-    length = columns.shape[-1]
-    np.matmul(
-        weight,
-        columns.reshape(len(x), groups, weight.shape[-1], length),
-        out=out.reshape(len(x), *weight.shape[:2], length),
-    )
+def _simplest(x: NDArray, w: NDArray, windows: Windows) -> tuple[NDArray, NDArray, Windows]:
+    """The same convolution as one whose columns are the image itself, where that is so.
 
-
-def _backward_input(grad: NDArray, w: NDArray, out: NDArray, windows: Windows, groups: int) -> None:
-    """Write the gradient of the input into `out`."""
-    mirrored = windows.mirrored
-    if mirrored and not windows.trivial and _copies_less_than_it_adds(grad, out):
-        _forward(grad, _mirror(w, groups), out, mirrored, groups)
-    elif _is_first(w.shape[1], windows):
-        for part in _blocks(out, windows):
-            _backward_input_first(grad[part], w, out[part], windows, groups)
-    elif groups == 1:
-        weight = to_last(w).reshape(len(w), prod(w.shape[1:]))
-        for part in _blocks(out, windows):
-            rows = to_last(grad[part]).reshape(len(grad[part]) * prod(windows.out), len(w))
-            fold_last(rows @ weight, out[part], windows)
-    else:
-        for grad_group, w_group, out_group in zip(
-            np.split(grad, groups, axis=1), np.split(w, groups), np.split(out, groups, axis=1)
-        ):
-            _backward_input(grad_group, w_group, out_group, windows, 1)
-
-
-def _copies_less_than_it_adds(grad: NDArray, out: NDArray) -> bool:
-    """Whether convolving `grad` with the mirrored kernel beats folding columns into `out`.
-
-    The first copies an im2col of `grad`, the second adds one of `out` up, at about twice the
-    cost for each element.
+    A kernel of one element sees every s-th element of the image; a kernel as large as the image
+    is a kernel of one element on images of more channels.
     """
-    return grad.shape[1] * prod(out.shape[2:]) <= 2 * out.shape[1] * prod(grad.shape[2:])
+    ones = (1,) * len(windows.kernel)
+    if windows.trivial or not windows.inside:
+        return x, w, windows
+    if windows.kernel == ones:
+        steps = (slice(0, o * s, s) for o, s in zip(windows.out, windows.stride))
+        return x[:, :, *steps], w, Windows.over(windows.out, ones, ones, windows.padding, ones)
+    if windows.kernel == windows.size:
+        x, w = (a.reshape(len(a), prod(a.shape[1:]), *ones) for a in (x, w))
+        return x, w, Windows.over(ones, ones, ones, windows.padding, ones)
+    return x, w, windows
+
+
+def _is_first(channels: int, windows: Windows, groups: int) -> bool:
+    """Whether the channels-first layout is the faster one."""
+    if windows.trivial and prod(windows.out) >= BLOCK_POSITIONS // 8:
+        return True  # nothing is copied
+    return channels < MANY_CHANNELS or groups > 1
+
+
+def _correlate_first(
+    x: NDArray, w: NDArray, bias: NDArray | None, out: NDArray, windows: Windows, groups: int
+) -> None:
+    weight = w.reshape(groups, len(w) // groups, prod(w.shape[1:]))
+    for block, columns in columns_first(x, windows):
+        columns = columns.reshape(len(columns), groups, weight.shape[2], columns.shape[2])
+        target = out[block]
+        shape = (len(columns), *weight.shape[:2], columns.shape[3])
+        into = target.reshape(shape) if target.flags.c_contiguous else None
+        product = np.matmul(weight, columns, out=into)
+        if bias is not None:
+            product += bias.reshape(*weight.shape[:2], 1)
+        if into is None:
+            target[...] = product.reshape(target.shape)
+
+
+def _correlate_last(
+    x: NDArray, w: NDArray, bias: NDArray | None, out: NDArray, windows: Windows
+) -> None:
+    weight = _weight_last(w)
+    product: NDArray | None = None
+    for block, columns in columns_last(x, windows):
+        if product is None:
+            product = np.empty((len(columns), len(w)), columns.dtype)
+        rows = np.matmul(columns, weight, out=product[: len(columns)])
+        if bias is not None:
+            rows += bias
+        target = to_last(out[block])
+        target[...] = rows.reshape(target.shape)
+
+
+def _weight_last(w: NDArray) -> NDArray:
+    """The weight as a matrix (K * C, O), copied along the axis that is the denser one in memory."""
+    depth = prod(w.shape[1:])
+    if w.strides[0] < w.strides[1]:
+        return w.transpose(*range(2, w.ndim), 1, 0).reshape(depth, len(w))
+    return to_last(w).reshape(len(w), depth).T
+
+
+def correlate_back(
+    grad: NDArray, w: NDArray, bias: NDArray | None, out: NDArray, windows: Windows, groups: int
+) -> None:
+    """Write the adjoint of `correlate` applied to `grad`, plus `bias`, into `out`."""
+    if windows.kernel == windows.size and windows.inside:
+        # One window: its columns are the image, and a pointwise convolution of more channels.
+        ones = (1,) * len(windows.kernel)
+        out, w = (a.reshape(len(a), prod(a.shape[1:]), *ones) for a in (out, w))
+        bias = None if bias is None else bias.repeat(prod(windows.kernel))
+        windows = Windows.over(ones, ones, ones, windows.padding, ones)
+    if not _gathers(len(w) // groups, w.shape[1], windows):
+        _fold(grad, w, bias, out, windows, groups)
+        return
+    mirrored = _mirror(w, groups)
+    for phase in phases(windows):
+        image = out[:, :, *phase.image]
+        if 0 in phase.windows.kernel:
+            image[...] = 0 if bias is None else bias.reshape(-1, *(1,) * len(windows.out))
+            continue
+        kernel = np.flip(mirrored[:, :, *phase.taps], tuple(range(2, w.ndim)))
+        correlate(grad[:, :, *phase.grad], kernel, bias, image, phase.windows, groups)
+
+
+def _gathers(outputs: int, inputs: int, windows: Windows) -> bool:
+    """Whether the input's gradient costs less as a convolution of the output's gradient.
+
+    Both cost so many multiply-adds for each kernel position, and copy or add up the columns.
+    """
+    positions = prod(windows.size) / prod(windows.stride)
+    gather = positions * outputs * (inputs + COPY_COST)
+    return gather <= prod(windows.out) * inputs * (outputs + ADD_COST)
 
 
 def _mirror(w: NDArray, groups: int) -> NDArray:
-    """The kernel of the adjoint: flipped in space, input and output channels exchanged."""
+    """`w` with input and output channels exchanged: (C, O / groups, *kernel)."""
     kernel = w.shape[2:]
     w = w.reshape(groups, len(w) // groups, *w.shape[1:]).swapaxes(1, 2)
-    w = w.reshape(groups * w.shape[1], w.shape[2], *kernel)
-    return np.ascontiguousarray(np.flip(w, tuple(range(2, w.ndim))))
+    return w.reshape(groups * w.shape[1], w.shape[2], *kernel)
 
 
-def _backward_input_first(
-    grad: NDArray, w: NDArray, out: NDArray, windows: Windows, groups: int
+def _fold(
+    grad: NDArray, w: NDArray, bias: NDArray | None, out: NDArray, windows: Windows, groups: int
 ) -> None:
-    weight = w.reshape(groups, len(w) // groups, prod(w.shape[1:]))
-    grad = grad.reshape(len(grad), *weight.shape[:2], prod(windows.out))
-    # With one output channel it is an outer product, for which matmul has no fast path.
-    columns = weight.mT * grad if weight.shape[1] == 1 else weight.mT @ grad
-    fold_first(columns, out, windows)
+    """`correlate_back` by columns of the image."""
+    weight = w.reshape(groups, len(w) // groups, prod(w.shape[1:])).mT
+    length = prod(windows.out)
+    samples = max(1, block_shape(len(grad), windows, groups * weight.shape[1] * grad.itemsize)[0])
+    for start in range(0, len(grad), samples):
+        rows = grad[start : start + samples]
+        rows = rows.reshape(len(rows), groups, weight.shape[2], length)
+        # With one output channel it is an outer product, for which matmul has no fast path.
+        columns = weight * rows if weight.shape[2] == 1 else weight @ rows
+        fold_first(columns, out[start : start + samples], windows)
+    if bias is not None:
+        out += bias.reshape(-1, *(1,) * len(windows.out))
 
 
 def _backward_weight(
     grad: NDArray, x: NDArray, out: NDArray, windows: Windows, groups: int
 ) -> None:
-    """Add the gradient of the weight to `out`."""
-    if _is_first(out.shape[1], windows):
-        for part in _blocks(x, windows):
-            _backward_weight_first(grad[part], x[part], out, windows, groups)
-    elif groups == 1:
-        for part in _blocks(x, windows):
-            columns = unfold_last(x[part], windows)
-            rows = to_last(grad[part]).reshape(len(columns), len(out))
-            product = rows.T @ columns
-            out += to_first(product.reshape(len(out), *windows.kernel, out.shape[1]))
+    """Add the gradient of the weight to `out`, which is contiguous."""
+    x, out, windows = _simplest(x, out, windows)
+    if depthwise.suits(out.shape, groups):
+        depthwise.backward_weight(grad, x, out, windows)
+    elif _is_first(out.shape[1], windows, groups):
+        _backward_weight_first(grad, x, out, windows, groups)
     else:
-        for grad_group, x_group, out_group in zip(
-            np.split(grad, groups, axis=1), np.split(x, groups, axis=1), np.split(out, groups)
-        ):
-            _backward_weight(grad_group, x_group, out_group, windows, 1)
+        _backward_weight_last(grad, x, out, windows)
 
 
 def _backward_weight_first(
     grad: NDArray, x: NDArray, out: NDArray, windows: Windows, groups: int
 ) -> None:
     depth, width = prod(out.shape[1:]), len(out) // groups
-    columns = unfold_first(x, windows)
-    length = columns.shape[-1]
-    columns = columns.reshape(len(x), groups, depth, length)
-    products = grad.reshape(len(grad), groups, width, length) @ columns.mT
-    out += products.sum(axis=0).reshape(out.shape)
+    for block, columns in columns_first(x, windows):
+        number, _, length = columns.shape
+        rows = grad[block].reshape(number, groups, width, length)
+        products = rows @ columns.reshape(number, groups, depth, length).mT
+        out += products.sum(axis=0).reshape(out.shape)
+
+
+def _backward_weight_last(grad: NDArray, x: NDArray, out: NDArray, windows: Windows) -> None:
+    total = np.zeros((len(out), prod(out.shape[1:])), out.dtype)
+    for block, columns in columns_last(x, windows):
+        # Positions of one image stay together, so that long runs are copied.
+        rows = grad[block].swapaxes(0, 1).reshape(len(out), len(columns))
+        total += rows @ columns
+    out += to_first(total.reshape(len(out), *windows.kernel, out.shape[1]))

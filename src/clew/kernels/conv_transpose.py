@@ -11,10 +11,10 @@ Shapes: x (N, C, *size), w (C, O / groups, *kernel), bias (O,), output and its g
 import numpy as np
 from numpy.typing import NDArray
 
-from .conv import conv_backward_input, conv_backward_weight, conv_forward
+from .conv import conv_backward_weight, correlate, correlate_back
 from .conv_shapes import check_conv_transpose, conv_transpose_shape
 from .half import narrow, widen
-from .windows import Index, Ints
+from .windows import Ints, Windows
 
 
 def conv_transpose_forward(
@@ -35,9 +35,10 @@ def conv_transpose_forward(
     shape = conv_transpose_shape(
         x.shape, w.shape, stride, padding, output_padding, dilation, groups
     )
-    out = conv_backward_input(widen(x), widen(w), shape, stride, padding, dilation, groups)
-    if bias is not None:
-        out += widen(bias).reshape(-1, *(1,) * (x.ndim - 2))
+    windows = Windows(shape[2:], w.shape[2:], stride, padding, dilation, x.shape[2:])
+    x_wide, w_wide, b_wide = widen(x), widen(w), None if bias is None else widen(bias)
+    out = np.empty(shape, x_wide.dtype)
+    correlate_back(x_wide, w_wide, b_wide, out, windows, groups)
     return narrow(out, x.dtype)
 
 
@@ -51,12 +52,12 @@ def conv_transpose_backward_input(
     groups: int,
 ) -> NDArray:
     """Gradient of the transposed convolution's input, shape `x_shape`."""
-    out = conv_forward(grad, w, None, stride, padding, dilation, groups)
-    if out.shape == x_shape:
-        return out
-    # Output padding as large as the stride makes room for windows that no input made.
-    made: Index = (..., *map(slice, x_shape[2:]))
-    return np.ascontiguousarray(out[made])
+    # Output padding as large as the stride makes room for more windows, which no input made.
+    windows = Windows(grad.shape[2:], w.shape[2:], stride, padding, dilation, x_shape[2:])
+    grad_wide, w_wide = widen(grad), widen(w)
+    out = np.empty(x_shape, grad_wide.dtype)
+    correlate(grad_wide, w_wide, None, out, windows, groups)
+    return narrow(out, grad.dtype)
 
 
 def conv_transpose_backward_weight(

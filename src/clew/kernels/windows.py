@@ -8,11 +8,16 @@ Images are (N, C, *size). An im2col array holds one column of kernel inputs per 
   memory and all samples share one matrix product. Best for many channels.
 
 K is the number of kernel positions and L the number of output positions. Imports NumPy only.
+
+Note [Blocks]
+    im2col arrays are made for a block at a time, in one buffer that stays in the cache and costs
+    no fresh memory: some samples or, if one has too many output positions, some of its rows. How
+    the batch is cut depends on the shapes alone, so results do not depend on the number of threads.
 """
 
 from collections.abc import Iterator
 from itertools import product
-from math import prod
+from math import gcd, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,9 +27,10 @@ from numpy.typing import NDArray
 Ints = tuple[int, ...]
 Index = tuple[Any, ...]
 
-# An im2col buffer is filled and used in blocks of about this size: large enough to keep the
-# matrix product efficient, small enough to bound the memory of a call.
-BLOCK_BYTES = 1 << 23
+# The size of a block's buffer, small enough for a cache, and the output positions that it has at
+# least, below which a matrix product spends its time on reading the weight (measured).
+BLOCK_BYTES = 1 << 20
+BLOCK_POSITIONS = 512
 
 
 class Windows(NamedTuple):
@@ -79,18 +85,17 @@ class Windows(NamedTuple):
         return self.out == self.size and all(k == 1 for k in self.kernel) and not any(self.padding)
 
     @property
-    def mirrored(self) -> "Windows | None":
-        """The windows that lead from the output back to the input, if there are such.
-
-        At other strides than 1 they would have holes.
-        """
-        padding = tuple(
-            d * (k - 1) - p for d, k, p in zip(self.dilation, self.kernel, self.padding)
+    def reach(self) -> Ints:
+        """What the windows cover, padding included."""
+        return tuple(
+            (o - 1) * s + d * (k - 1) + 1
+            for k, s, d, o in zip(self.kernel, self.stride, self.dilation, self.out)
         )
-        if any(s != 1 for s in self.stride) or any(p < 0 for p in padding):
-            return None
-        back = Windows.over(self.out, self.kernel, self.stride, padding, self.dilation)
-        return back if back.out == self.size else None
+
+    @property
+    def inside(self) -> bool:
+        """Whether no window meets padding."""
+        return not any(self.padding) and all(r <= n for r, n in zip(self.reach, self.size))
 
     def positions(self) -> Iterator[tuple[Index, Index]]:
         """Each position in the kernel with the inputs, in the padded image, that it meets."""
@@ -105,11 +110,53 @@ class Windows(NamedTuple):
             )
 
 
-def blocks(batch: int, bytes_per_sample: int) -> Iterator[slice]:
-    """Slices of the batch whose buffers stay within `BLOCK_BYTES` (or hold one sample)."""
-    step = max(1, BLOCK_BYTES // max(1, bytes_per_sample))
-    for start in range(0, batch, step):
-        yield slice(start, min(start + step, batch))
+class Phase(NamedTuple):
+    """A part of the adjoint of a strided convolution; see `phases`."""
+
+    image: Index  # the elements of the image that it makes
+    taps: Index  # the kernel positions that reach them
+    grad: Index  # the part of the output that these see
+    windows: Windows  # over that part, for the kernel's part flipped in space
+
+
+def phases(windows: Windows) -> Iterator[Phase]:
+    """The adjoint of a convolution as convolutions of stride 1, which together make the image.
+
+    At a stride s the elements i of the image fall into s classes, by the rest of i + padding
+    modulo s. The kernel position t meets a class if t * dilation has the same rest; so each class
+    is a convolution of the output with every s-th position of the kernel, in reverse order.
+    """
+    sides = [[_side(side, rest) for rest in range(side[2])] for side in zip(*windows)]
+    for parts in product(*sides):
+        image, taps, grad, geometry = zip(*parts)
+        if all(part.start < n for part, n in zip(image, windows.size)):
+            yield Phase(image, taps, grad, Windows(*zip(*geometry)))
+
+
+def _side(side: Ints, rest: int) -> tuple[slice, slice, slice, Ints]:
+    """One dimension of a phase; the last entry is one of its `Windows`."""
+    n, k, s, p, d, o = side
+    first = (rest - p) % s
+    image = slice(first, n, s)
+    common = gcd(s, d)
+    taps = slice(0, 0)
+    if rest % common == 0:
+        taps = slice(next(t for t in range(s // common) if t * d % s == rest), k, s // common)
+    count = len(range(*taps.indices(k)))
+    # The first window ends at the output that the first tap takes to `first`.
+    start = (first + p - taps.start * d) // s - (count - 1) * (d // common)
+    grad = slice(max(0, start), o)
+    size, out = max(0, o - grad.start), len(range(*image.indices(n)))
+    return image, taps, grad, (size, count, 1, max(0, -start), d // common, out)
+
+
+def block_shape(batch: int, windows: Windows, bytes_per_position: int) -> tuple[int, int]:
+    """How many samples and rows (of the first dimension) a block has; see Note [Blocks]."""
+    rows, row = windows.out[0], max(1, prod(windows.out[1:]))
+    positions = max(1, BLOCK_POSITIONS, BLOCK_BYTES // max(1, bytes_per_position))
+    if positions < rows * row:
+        return min(1, batch), max(1, positions // row)
+    return min(batch, positions // max(1, rows * row)), rows
 
 
 def pad_first(x: NDArray, windows: Windows, value: float = 0) -> NDArray:
@@ -143,15 +190,88 @@ def view_first(padded: NDArray, windows: Windows) -> NDArray:
     return as_strided(padded, shape, strides, writeable=False)
 
 
-def unfold_first(x: NDArray, windows: Windows) -> NDArray:
-    """im2col, channels first: (N, C, *size) to (N, C * K, L)."""
-    if windows.trivial:
-        return x.reshape(*x.shape[:2], prod(windows.out))
-    view = view_first(pad_first(x, windows), windows)
+def columns_first(
+    x: NDArray, windows: Windows, whole: bool = False
+) -> Iterator[tuple[Index, NDArray]]:
+    """Blocks of the output and their im2col, channels first: (n, C * K, L of the block).
+
+    A block is an index of the output (N, O, *out); its array is valid until the next is asked
+    for. There is one block for the `whole` batch on request.
+    """
     batch, channels = x.shape[:2]
-    columns = np.empty((batch, channels * prod(windows.kernel), prod(windows.out)), x.dtype)
-    columns.reshape(view.shape)[...] = view
-    return columns
+    depth = channels * prod(windows.kernel)
+    samples, rows = block_shape(batch, windows, depth * x.itemsize)
+    if whole or windows.trivial:
+        samples, rows = (batch if whole else samples), windows.out[0]
+    padded = None if windows.inside else np.zeros((samples, channels, *windows.reach), x.dtype)
+    frame, seen = _overlap(windows)
+    columns = np.empty((samples, depth, prod(windows.out[1:]) * rows), x.dtype)
+    for start in range(0, batch, max(1, samples)):
+        part = slice(start, min(start + samples, batch))
+        images, number = x[part], part.stop - start
+        if windows.trivial:
+            yield (part, slice(None), slice(None)), images.reshape(number, channels, -1)
+            continue
+        if padded is not None:
+            padded[:number, :, *frame] = images[:, :, *seen]
+            images = padded[:number]
+        view = view_first(images, windows)
+        for row in range(0, windows.out[0], rows):
+            some = slice(row, row + rows)
+            piece = view[:, :, *(slice(None),) * len(windows.kernel), some]
+            block = columns.reshape(-1)[: piece.size].reshape(piece.shape)
+            block[...] = piece
+            yield (part, slice(None), some), block.reshape(number, depth, -1)
+
+
+def columns_last(x: NDArray, windows: Windows) -> Iterator[tuple[Index, NDArray]]:
+    """Blocks of the output and their im2col, channels last: (n * L, K * C); see `columns_first`."""
+    batch, channels = x.shape[:2]
+    depth = channels * prod(windows.kernel)
+    samples, rows = block_shape(batch, windows, depth * x.itemsize)
+    padded = np.zeros((samples, *windows.reach, channels), x.dtype)
+    frame, seen = _overlap(windows)
+    dims = len(windows.out)
+    view = view_first(to_first(padded), windows)
+    view = view.transpose(0, *range(2 + dims, 2 + 2 * dims), *range(2, 2 + dims), 1)
+    columns = np.empty((samples * rows * prod(windows.out[1:]), depth), x.dtype)
+    for start in range(0, batch, max(1, samples)):
+        part = slice(start, min(start + samples, batch))
+        number = part.stop - start
+        padded[:number, *frame] = to_last(x[part])[:, *seen]
+        for row in range(0, windows.out[0], rows):
+            some = slice(row, row + rows)
+            piece = view[:number, some]
+            block = columns[: prod(piece.shape[: 1 + dims])]
+            block.reshape(piece.shape)[...] = piece
+            yield (part, slice(None), some), block
+
+
+def pad_to_reach(x: NDArray, windows: Windows) -> NDArray:
+    """`x` (N, C, *size) with the padding that the windows cover; `x` itself if that is none."""
+    if windows.inside:
+        return x
+    frame, seen = _overlap(windows)
+    padded = np.zeros((*x.shape[:2], *windows.reach), x.dtype)
+    padded[:, :, *frame] = x[:, :, *seen]
+    return padded
+
+
+def _overlap(windows: Windows) -> tuple[Index, Index]:
+    """Where in what the windows cover the image lies, and which part of the image that is."""
+    frame, seen = [], []
+    for n, p, r in zip(windows.size, windows.padding, windows.reach):
+        end = max(p, min(p + n, r))
+        frame.append(slice(p, end))
+        seen.append(slice(0, end - p))
+    return tuple(frame), tuple(seen)
+
+
+def unfold_first(x: NDArray, windows: Windows) -> NDArray:
+    """im2col of the whole batch, channels first: (N, C, *size) to (N, C * K, L)."""
+    for _, columns in columns_first(x, windows, whole=True):
+        return columns
+    return np.empty((0, x.shape[1] * prod(windows.kernel), prod(windows.out)), x.dtype)
 
 
 def fold_first(columns: NDArray, out: NDArray, windows: Windows) -> None:
@@ -162,36 +282,3 @@ def fold_first(columns: NDArray, out: NDArray, windows: Windows) -> None:
     for position, inputs in windows.positions():
         image[(..., *inputs)] += columns[(slice(None), slice(None), *position)]
     out[...] = image[(..., *windows.interior)]
-
-
-def unfold_last(x: NDArray, windows: Windows) -> NDArray:
-    """im2col, channels last: (N, C, *size) to (N * L, K * C)."""
-    batch, channels = x.shape[:2]
-    padded = np.zeros((batch, *windows.padded, channels), x.dtype)
-    padded[(slice(None), *windows.interior)] = to_last(x)
-    steps = padded.strides[1:-1]
-    view = as_strided(
-        padded,
-        (batch, *windows.out, *windows.kernel, channels),
-        (
-            padded.strides[0],
-            *(step * s for step, s in zip(steps, windows.stride)),
-            *(step * d for step, d in zip(steps, windows.dilation)),
-            padded.strides[-1],
-        ),
-        writeable=False,
-    )
-    columns = np.empty((batch * prod(windows.out), prod(windows.kernel) * channels), x.dtype)
-    columns.reshape(view.shape)[...] = view
-    return columns
-
-
-def fold_last(columns: NDArray, out: NDArray, windows: Windows) -> None:
-    """The adjoint of `unfold_last`: adds (N * L, K * C) up and writes it to `out` (N, C, *size)."""
-    batch, channels = out.shape[:2]
-    columns = columns.reshape(batch, *windows.out, *windows.kernel, channels)
-    skip = (slice(None),) * (1 + len(windows.out))
-    image = np.zeros((batch, *windows.padded, channels), columns.dtype)
-    for position, inputs in windows.positions():
-        image[(slice(None), *inputs)] += columns[(*skip, *position)]
-    out[...] = to_first(image[(slice(None), *windows.interior)])
