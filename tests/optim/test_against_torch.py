@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import clew
+from clew.kernels import optim as kernels
 
 torch = pytest.importorskip("torch")
 
@@ -54,7 +55,9 @@ def run(engine, name, options, values, grads):
 
 @pytest.mark.parametrize(("name", "options"), OPTIONS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_parameters_and_state_equal_torch(name, options, dtype):
+@pytest.mark.parametrize("small", [0, 1000], ids=["twins", "numpy"])
+def test_parameters_and_state_equal_torch(name, options, dtype, small, monkeypatch):
+    monkeypatch.setattr(kernels, "SMALL", small)
     rng = np.random.default_rng(0)
     shapes = [(3, 4), (5,), ()]
     values = [rng.standard_normal(s).astype(dtype) for s in shapes]

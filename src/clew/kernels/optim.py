@@ -11,19 +11,66 @@ from typing import Any
 import numpy as np
 
 from clew.dtypes import bfloat16
+from clew.kernels.compiled import Twins, twins
+
+SMALL = 1024
+"""Parameters of fewer elements have no twins of their own account; see `compiled`."""
+
+
+def compiled(params: list[np.ndarray]) -> Twins | None:
+    """The twins for the updates of a group of parameters, or None.
+
+    A twin costs less than NumPy for any size, but the first one in a program costs its import: so
+    a group has twins if one of its parameters is not small.
+    """
+    for param in params:
+        if param.size >= SMALL:
+            return twins("optim", param.dtype)
+    return None
+
+
+def _vectors(*arrays: np.ndarray) -> list[np.ndarray] | None:
+    """The arrays as twins take them; None if one is not contiguous, or of another type.
+
+    Only the last is not written to, and is copied if need be.
+    """
+    dtype = arrays[0].dtype
+    vectors = []
+    for array in arrays:
+        if array.dtype != dtype:
+            return None
+        if not array.flags.carray:
+            if array is not arrays[-1]:
+                return None
+            array = np.array(array, order="C")
+        vectors.append(array.ravel())
+    return vectors
 
 
 def sgd(
     param: np.ndarray, grad: np.ndarray, velocity: np.ndarray | None, *, lr: float,
-    momentum: float, dampening: float, nesterov: bool, first: bool,
+    momentum: float, dampening: float, nesterov: bool, first: bool, decay: float,
+    fast: Twins | None = None,
 ) -> None:  # fmt: skip
     """Gradient descent; with momentum (Sutskever et al. 2013) if there is a `velocity`.
 
     Args:
-        first: it is the first step: the velocity holds the gradient already.
+        first: it is the first step: the velocity becomes the gradient.
+        decay: weight decay, which is added to the gradient.
     """
+    if fast is not None and not first:
+        written = (param,) if velocity is None else (param, velocity)
+        vectors = _vectors(*written, grad)
+        if vectors is not None and velocity is None:
+            return fast.sgd(*vectors, decay, lr)
+        if vectors is not None:
+            return fast.sgd_momentum(*vectors, decay, lr, momentum, 1 - dampening, nesterov)
+    if decay:
+        grad = grad + decay * param
     if velocity is not None:
-        if not first:
+        if first:
+            velocity[...] = grad
+        else:
             velocity *= momentum
             velocity += grad if dampening == 0 else grad * (1 - dampening)
         grad = grad + momentum * velocity if nesterov else velocity
@@ -33,8 +80,27 @@ def sgd(
 def adam(
     param: np.ndarray, grad: np.ndarray, mean: np.ndarray, square: np.ndarray,
     largest: np.ndarray | None, *, step: float, lr: float, beta1: float, beta2: float, eps: float,
+    decay: float = 0, shrink: float = 1, fast: Twins | None = None,
 ) -> None:  # fmt: skip
-    """Adam (Kingma and Ba 2015); AMSGrad (Reddi et al. 2018) if `largest` is given."""
+    """Adam (Kingma and Ba 2015); AMSGrad (Reddi et al. 2018) if `largest` is given.
+
+    Args:
+        decay: weight decay, which is added to the gradient.
+        shrink: what the parameter is multiplied by first: decoupled weight decay.
+    """
+    root, size = (1 - beta2**step) ** 0.5, lr / (1 - beta1**step)
+    if fast is not None:
+        scalars = (decay, shrink, 1 - beta1, beta2, 1 - beta2, root, eps, size)
+        if largest is None:
+            vectors = _vectors(param, mean, square, grad)
+        else:
+            vectors = _vectors(param, mean, square, largest, grad)
+        if vectors is not None:
+            return (fast.adam if largest is None else fast.amsgrad)(*vectors, *scalars)
+    if shrink != 1:
+        param *= shrink
+    if decay:
+        grad = grad + decay * param
     # mean.lerp_(grad, 1 - beta1), which starts from the nearer end
     weight = 1 - beta1
     scratch = grad - mean
@@ -45,27 +111,38 @@ def adam(
         scratch *= 1 - weight
         np.subtract(grad, scratch, out=mean)
     square *= beta2
-    np.multiply(grad, grad, out=scratch)
-    scratch *= 1 - beta2
+    np.multiply(grad, 1 - beta2, out=scratch)
+    scratch *= grad
     square += scratch
     if largest is not None:
         np.maximum(largest, square, out=largest)
         square = largest
     np.sqrt(square, out=scratch)
-    scratch /= (1 - beta2**step) ** 0.5
+    scratch /= root
     scratch += eps
     np.divide(mean, scratch, out=scratch)
-    scratch *= lr / (1 - beta1**step)
+    scratch *= size
     param -= scratch
 
 
 def rmsprop(
     param: np.ndarray, grad: np.ndarray, square: np.ndarray, mean: np.ndarray | None,
     velocity: np.ndarray | None, *, lr: float, alpha: float, eps: float, momentum: float,
+    decay: float = 0, fast: Twins | None = None,
 ) -> None:  # fmt: skip
     """RMSprop (Hinton 2012); centred (Graves 2013) if there is a `mean`."""
+    if fast is not None and mean is None:
+        scalars = (decay, lr, alpha, 1 - alpha, eps)
+        written = (param, square) if velocity is None else (param, square, velocity)
+        vectors = _vectors(*written, grad)
+        if vectors is not None and velocity is None:
+            return fast.rmsprop(*vectors, *scalars)
+        if vectors is not None:
+            return fast.rmsprop_momentum(*vectors, *scalars, momentum)
+    if decay:
+        grad = grad + decay * param
     square *= alpha
-    square += (1 - alpha) * (grad * grad)
+    square += (1 - alpha) * grad * grad
     if mean is not None:
         mean += (1 - alpha) * (grad - mean)
         average: Any = square - mean * mean
@@ -78,7 +155,7 @@ def rmsprop(
         velocity += grad / average
         param -= lr * velocity
     else:
-        param -= lr * (grad / average)
+        param -= lr * grad / average
 
 
 def _lerp(start: np.ndarray, end: np.ndarray, weight: float) -> None:
@@ -92,13 +169,20 @@ def _lerp(start: np.ndarray, end: np.ndarray, weight: float) -> None:
 
 def adagrad(
     param: np.ndarray, grad: np.ndarray, total: np.ndarray, *, step: float, lr: float,
-    lr_decay: float, eps: float,
+    lr_decay: float, eps: float, decay: float = 0, fast: Twins | None = None,
 ) -> None:  # fmt: skip
     """Adagrad (Duchi, Hazan and Singer 2011); `total` is the sum of squared gradients."""
+    rate = lr / (1 + (step - 1) * lr_decay)
+    if fast is not None:
+        vectors = _vectors(param, total, grad)
+        if vectors is not None:
+            return fast.adagrad(*vectors, decay, rate, eps)
+    if decay:
+        grad = grad + decay * param
     total += grad * grad
     deviation = np.sqrt(total)
     deviation += eps
-    param -= lr / (1 + (step - 1) * lr_decay) * grad / deviation
+    param -= rate * grad / deviation
 
 
 def adadelta(

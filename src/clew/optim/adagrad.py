@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from clew.kernels import optim as kernels
 from clew.optim.optimizer import (
     Optimizer,
+    Parameters,
     check_learning_rate,
     check_range,
     count_step,
     number,
+    twins_of,
     values,
     zero_count,
     zeros_for,
@@ -59,12 +59,13 @@ class Adagrad(Optimizer):
     def share_memory(self) -> None:
         """Does nothing: the state of this process stays in this process."""
 
-    def update(self, parameter: Tensor, grad: np.ndarray, state: Any, group: Any) -> None:
-        if not state:  # of a group that was added later
-            self._start(parameter)
-        if group["weight_decay"]:
-            grad = grad + group["weight_decay"] * values(parameter)
-        kernels.adagrad(
-            values(parameter), grad, values(state["sum"]), step=count_step(state),
-            lr=number(group["lr"]), lr_decay=group["lr_decay"], eps=group["eps"],
-        )  # fmt: skip
+    def update_group(self, group: dict[str, Any], parameters: Parameters) -> None:
+        lr, fast = number(group["lr"]), twins_of(group)
+        for parameter, grad, state in parameters:
+            if not state:  # of a group that was added later
+                self._start(parameter)
+            kernels.adagrad(
+                values(parameter), grad, values(state["sum"]), step=count_step(state), lr=lr,
+                lr_decay=group["lr_decay"], eps=group["eps"], decay=group["weight_decay"],
+                fast=fast,
+            )  # fmt: skip

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from clew.kernels import optim as kernels
 from clew.optim.optimizer import (
     Optimizer,
+    Parameters,
     check_learning_rate,
     check_range,
     count_step,
     number,
+    twins_of,
     values,
     zero_count,
     zeros_for,
@@ -55,25 +55,28 @@ class Adam(Optimizer):
         }  # fmt: skip
         super().__init__(params, defaults)
 
-    def update(self, parameter: Tensor, grad: np.ndarray, state: Any, group: Any) -> None:
-        if not state:
-            state["step"] = zero_count()
-            state["exp_avg"] = zeros_for(parameter)
-            state["exp_avg_sq"] = zeros_for(parameter)
-            if group["amsgrad"]:
-                state["max_exp_avg_sq"] = zeros_for(parameter)
-        lr, decay = number(group["lr"]), group["weight_decay"]
+    def update_group(self, group: dict[str, Any], parameters: Parameters) -> None:
+        amsgrad, eps, fast = group["amsgrad"], group["eps"], twins_of(group)
+        beta1, beta2 = map(number, group["betas"])
+        lr, decay, shrink = number(group["lr"]), group["weight_decay"], 1
         if decay and group["decoupled_weight_decay"]:
-            values(parameter)[...] *= 1 - lr * decay
-        elif decay:
-            grad = grad + decay * values(parameter)
-        largest = values(state["max_exp_avg_sq"]) if group["amsgrad"] else None
-        beta1, beta2 = group["betas"]
-        kernels.adam(
-            values(parameter), grad, values(state["exp_avg"]), values(state["exp_avg_sq"]), largest,
-            step=count_step(state), lr=lr, beta1=number(beta1), beta2=number(beta2),
-            eps=group["eps"],
-        )  # fmt: skip
+            decay, shrink = 0, 1 - lr * decay
+        for parameter, grad, state in parameters:
+            if not state:
+                self._start(parameter, state, amsgrad)
+            kernels.adam(
+                values(parameter), grad, values(state["exp_avg"]), values(state["exp_avg_sq"]),
+                values(state["max_exp_avg_sq"]) if amsgrad else None,
+                step=count_step(state), lr=lr, beta1=beta1, beta2=beta2, eps=eps, decay=decay,
+                shrink=shrink, fast=fast,
+            )  # fmt: skip
+
+    def _start(self, parameter: Tensor, state: dict[str, Tensor], amsgrad: bool) -> None:
+        state["step"] = zero_count()
+        state["exp_avg"] = zeros_for(parameter)
+        state["exp_avg_sq"] = zeros_for(parameter)
+        if amsgrad:
+            state["max_exp_avg_sq"] = zeros_for(parameter)
 
 
 class AdamW(Adam):

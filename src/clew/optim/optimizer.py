@@ -6,7 +6,7 @@ import copy
 import functools
 import warnings
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any
 
@@ -14,8 +14,11 @@ import numpy as np
 
 from clew.autograd.handles import Hooks, RemovableHandle, add_hook
 from clew.autograd.modes import enable_grad, no_grad
+from clew.kernels import optim as kernels
+from clew.kernels.compiled import Twins
 from clew.observers import observers
 from clew.quiet import quietly
+from clew.site import Site, here
 from clew.tensor import Tensor
 
 
@@ -27,6 +30,9 @@ class _Required:
 
 
 required = _Required()
+
+Parameters = Iterator[tuple[Tensor, np.ndarray, Any]]
+"""Parameters with the memory of their gradients, which is not written to, and their state."""
 
 _global_pre_hooks: Hooks = OrderedDict()
 _global_post_hooks: Hooks = OrderedDict()
@@ -99,6 +105,11 @@ class Optimizer:
         """Update one parameter in place; `grad` is a raw array that must not be written to."""
         raise NotImplementedError
 
+    def update_group(self, group: dict[str, Any], parameters: Parameters) -> None:
+        """Update each of the parameters; what all of them share can be worked out once here."""
+        for parameter, grad, state in parameters:
+            self.update(parameter, grad, state, group)
+
     def keeps_state(self, group: dict[str, Any]) -> bool:
         """Whether parameters of this group need any state."""
         return True
@@ -117,19 +128,25 @@ class Optimizer:
         return loss
 
     def _update_all(self) -> None:
-        name = f"optimizer step of {type(self).__name__}"
+        site = here()
         for group in self.param_groups:
             self._check_group(group)
-            for parameter in group["params"]:
-                grad = parameter._grad
-                if grad is None:
-                    continue
-                array = values(grad)
-                if group.get("maximize"):
-                    array = -array
-                state = self.state[parameter] if self.keeps_state(group) else None
-                self.update(parameter, array, state, group)
-                parameter._counter.bump(name)
+            self.update_group(group, self._to_update(group, site))
+
+    def _to_update(self, group: dict[str, Any], site: Site | None) -> Parameters:
+        """The parameters of a group that have a gradient; each is counted as written to after."""
+        name = f"optimizer step of {type(self).__name__}"
+        keeps_state, states = self.keeps_state(group), self.state
+        maximize = group.get("maximize")
+        for parameter in group["params"]:
+            grad = parameter._grad
+            if grad is None:
+                continue
+            array = values(grad)
+            yield (
+                parameter, -array if maximize else array, states[parameter] if keeps_state else None
+            )  # fmt: skip
+            parameter._counter.bump(name, site)
 
     def _check_group(self, group: dict[str, Any]) -> None:
         if group.get("differentiable"):
@@ -406,6 +423,11 @@ def values(tensor: Tensor) -> np.ndarray:
     return array if array.ndim else array.reshape(1)
 
 
+def twins_of(group: dict[str, Any]) -> Twins | None:
+    """The compiled twins for the parameters of a group, or None."""
+    return kernels.compiled([parameter._array for parameter in group["params"]])
+
+
 def check_range(name: str, value: Any, valid: bool) -> None:
     """Refuse an option out of range.
 
@@ -444,8 +466,9 @@ def number(value: Any) -> Any:
 
 def count_step(state: dict[str, Any]) -> float:
     """Count one more step of a parameter; the count is a 0-d float32 tensor, as in PyTorch."""
-    state["step"]._array += 1
-    return float(state["step"]._array)
+    count = state["step"]._array
+    count.fill(count.item() + 1)  # a sum of 0-d arrays takes six times as long
+    return count.item()
 
 
 def zeros_for(parameter: Tensor) -> Tensor:

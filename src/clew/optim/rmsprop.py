@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from clew.kernels import optim as kernels
 from clew.optim.optimizer import (
     Optimizer,
+    Parameters,
     check_learning_rate,
     check_range,
     count_step,
     number,
+    twins_of,
     values,
     zero_count,
     zeros_for,
 )
-from clew.tensor import Tensor
 
 
 class RMSprop(Optimizer):
@@ -47,21 +46,22 @@ class RMSprop(Optimizer):
         }  # fmt: skip
         super().__init__(params, defaults)
 
-    def update(self, parameter: Tensor, grad: np.ndarray, state: Any, group: Any) -> None:
-        if not state:
-            state["step"] = zero_count()
-            state["square_avg"] = zeros_for(parameter)
-            if group["momentum"] > 0:
-                state["momentum_buffer"] = zeros_for(parameter)
-            if group["centered"]:
-                state["grad_avg"] = zeros_for(parameter)
-        count_step(state)
-        if group["weight_decay"]:
-            grad = grad + group["weight_decay"] * values(parameter)
-        kernels.rmsprop(
-            values(parameter), grad, values(state["square_avg"]),
-            values(state["grad_avg"]) if group["centered"] else None,
-            values(state["momentum_buffer"]) if group["momentum"] > 0 else None,
-            lr=number(group["lr"]), alpha=group["alpha"], eps=group["eps"],
-            momentum=group["momentum"],
-        )  # fmt: skip
+    def update_group(self, group: dict[str, Any], parameters: Parameters) -> None:
+        centered, momentum = group["centered"], group["momentum"]
+        lr, fast = number(group["lr"]), twins_of(group)
+        for parameter, grad, state in parameters:
+            if not state:
+                state["step"] = zero_count()
+                state["square_avg"] = zeros_for(parameter)
+                if momentum > 0:
+                    state["momentum_buffer"] = zeros_for(parameter)
+                if centered:
+                    state["grad_avg"] = zeros_for(parameter)
+            count_step(state)
+            kernels.rmsprop(
+                values(parameter), grad, values(state["square_avg"]),
+                values(state["grad_avg"]) if centered else None,
+                values(state["momentum_buffer"]) if momentum > 0 else None,
+                lr=lr, alpha=group["alpha"], eps=group["eps"], momentum=momentum,
+                decay=group["weight_decay"], fast=fast,
+            )  # fmt: skip

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from clew.kernels import optim as kernels
 from clew.optim.optimizer import (
     Optimizer,
+    Parameters,
     check_learning_rate,
     check_range,
     number,
+    twins_of,
     values,
     zeros_for,
 )
-from clew.tensor import Tensor
 
 
 class SGD(Optimizer):
@@ -47,18 +46,18 @@ class SGD(Optimizer):
     def keeps_state(self, group: dict[str, Any]) -> bool:
         return bool(group["momentum"])
 
-    def update(self, parameter: Tensor, grad: np.ndarray, state: Any, group: Any) -> None:
-        if group["weight_decay"]:
-            grad = grad + number(group["weight_decay"]) * values(parameter)
-        momentum = group["momentum"]
-        velocity, first = None, False
-        if momentum:
-            first = state.get("momentum_buffer") is None
-            if first:
-                state["momentum_buffer"] = zeros_for(parameter)
-                values(state["momentum_buffer"])[...] = grad
-            velocity = values(state["momentum_buffer"])
-        kernels.sgd(
-            values(parameter), grad, velocity, lr=number(group["lr"]), momentum=momentum,
-            dampening=group["dampening"], nesterov=group["nesterov"], first=first,
-        )  # fmt: skip
+    def update_group(self, group: dict[str, Any], parameters: Parameters) -> None:
+        lr, decay = number(group["lr"]), number(group["weight_decay"])
+        momentum, dampening, nesterov = group["momentum"], group["dampening"], group["nesterov"]
+        fast = twins_of(group)
+        for parameter, grad, state in parameters:
+            velocity, first = None, False
+            if momentum:
+                first = state.get("momentum_buffer") is None
+                if first:
+                    state["momentum_buffer"] = zeros_for(parameter)
+                velocity = values(state["momentum_buffer"])
+            kernels.sgd(
+                values(parameter), grad, velocity, lr=lr, momentum=momentum, dampening=dampening,
+                nesterov=nesterov, first=first, decay=decay, fast=fast,
+            )  # fmt: skip
