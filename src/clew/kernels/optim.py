@@ -6,15 +6,21 @@ order of the steps decides the last digits, so it is the same too.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from clew.dtypes import bfloat16
 from clew.kernels.compiled import Twins, twins
+from clew.threads import split
 
 SMALL = 1024
 """Parameters of fewer elements have no twins of their own account; see `compiled`."""
+
+
+GRAIN = 1 << 16
+"""A thread updates at least so many elements at a time (20 to 40 us)."""
 
 
 def compiled(params: list[np.ndarray]) -> Twins | None:
@@ -30,14 +36,14 @@ def compiled(params: list[np.ndarray]) -> Twins | None:
 
 
 def _vectors(*arrays: np.ndarray) -> list[np.ndarray] | None:
-    """The arrays as twins take them; None if one is not contiguous, or of another type.
+    """The arrays as twins take them; None if one is not contiguous, or not like the first.
 
     Only the last is not written to, and is copied if need be.
     """
-    dtype = arrays[0].dtype
+    dtype, shape = arrays[0].dtype, arrays[0].shape
     vectors = []
     for array in arrays:
-        if array.dtype != dtype:
+        if array.dtype != dtype or array.shape != shape:
             return None
         if not array.flags.carray:
             if array is not arrays[-1]:
@@ -45,6 +51,17 @@ def _vectors(*arrays: np.ndarray) -> list[np.ndarray] | None:
             array = np.array(array, order="C")
         vectors.append(array.ravel())
     return vectors
+
+
+def _run(twin: Callable[..., None], vectors: list[np.ndarray], *scalars: float) -> None:
+    """Call a twin; large vectors are shared among threads."""
+    if vectors[0].size < 2 * GRAIN:
+        twin(*vectors, *scalars)
+        return
+    split(
+        lambda start, stop: twin(*[v[start:stop] for v in vectors], *scalars),
+        vectors[0].size, GRAIN,
+    )  # fmt: skip
 
 
 def sgd(
@@ -62,9 +79,9 @@ def sgd(
         written = (param,) if velocity is None else (param, velocity)
         vectors = _vectors(*written, grad)
         if vectors is not None and velocity is None:
-            return fast.sgd(*vectors, decay, lr)
+            return _run(fast.sgd, vectors, decay, lr)
         if vectors is not None:
-            return fast.sgd_momentum(*vectors, decay, lr, momentum, 1 - dampening, nesterov)
+            return _run(fast.sgd_momentum, vectors, decay, lr, momentum, 1 - dampening, nesterov)
     if decay:
         grad = grad + decay * param
     if velocity is not None:
@@ -96,7 +113,7 @@ def adam(
         else:
             vectors = _vectors(param, mean, square, largest, grad)
         if vectors is not None:
-            return (fast.adam if largest is None else fast.amsgrad)(*vectors, *scalars)
+            return _run(fast.adam if largest is None else fast.amsgrad, vectors, *scalars)
     if shrink != 1:
         param *= shrink
     if decay:
@@ -136,9 +153,9 @@ def rmsprop(
         written = (param, square) if velocity is None else (param, square, velocity)
         vectors = _vectors(*written, grad)
         if vectors is not None and velocity is None:
-            return fast.rmsprop(*vectors, *scalars)
+            return _run(fast.rmsprop, vectors, *scalars)
         if vectors is not None:
-            return fast.rmsprop_momentum(*vectors, *scalars, momentum)
+            return _run(fast.rmsprop_momentum, vectors, *scalars, momentum)
     if decay:
         grad = grad + decay * param
     square *= alpha
@@ -176,7 +193,7 @@ def adagrad(
     if fast is not None:
         vectors = _vectors(param, total, grad)
         if vectors is not None:
-            return fast.adagrad(*vectors, decay, rate, eps)
+            return _run(fast.adagrad, vectors, decay, rate, eps)
     if decay:
         grad = grad + decay * param
     total += grad * grad
