@@ -36,8 +36,9 @@ multiplication by the reciprocal, zeros without a sign."""
 REORDERED = EXACT | {"reassoc"}
 """Sums in any order as well, without which reductions are not vectorised."""
 
-inline = numba.njit(inline="never", fastmath=set(EXACT), error_model="numpy", nogil=True)
-"""Decorates a scalar function that twins call; LLVM puts its code in place of the call."""
+inline = numba.njit(forceinline=True, fastmath=set(EXACT), error_model="numpy", nogil=True)
+"""Decorates a scalar function that twins call; its code is put in place of the call, whatever its
+size: a loop with a call in it has no vector instructions."""
 
 _CHECKED = os.environ.get("CLEW_NUMBA") == "check"
 
