@@ -6,8 +6,6 @@ import pytest
 from clew.kernels import optim
 from clew.kernels.compiled import twins
 
-pytest.importorskip("numba")
-
 SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40, -1e-45, 1e-310, 3e38, -1e20]
 ADAM = {"step": 3.0, "lr": 0.01, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
 UPDATES = {

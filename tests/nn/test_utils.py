@@ -2,10 +2,12 @@
 
 import copy
 
+import numpy as np
 import pytest
 
 import clew
 from clew import nn as clew_nn
+from clew.observers import Observer, observers
 from twins import assert_same
 
 
@@ -27,11 +29,77 @@ def test_clip_grad_norm(norm_type, max_norm):
     assert_same(run)
 
 
+def with_gradients(m, kind):
+    """Parameters whose gradients are of one of several kinds."""
+    shapes = [(40, 50), (3,), (), (0,)]
+    made = [m.zeros(shape, requires_grad=True) for shape in shapes]
+    for i, (p, shape) in enumerate(zip(made, shapes)):
+        p.grad = m.arange(float(max(1, p.numel())))[: p.numel()].reshape(shape).clone() - i
+    if kind in ("nan", "inf"):
+        made[1].grad[1] = float(kind)
+    elif kind == "huge":
+        made[1].grad[1] = 1e30
+    elif kind == "wide":
+        made = [p.double().detach().requires_grad_() for p in made]
+        for p in made:
+            p.grad = p.detach() + 2
+    elif kind == "mixed":
+        other = m.zeros(3, dtype=m.float64, requires_grad=True)
+        other.grad = m.ones(3, dtype=m.float64)
+        made.append(other)
+    elif kind == "turned":
+        made[0].grad = m.arange(2000.0).reshape(50, 40).t()
+    elif kind == "recorded":
+        (made[1] ** 3 / 3).sum().backward(m.tensor(2.0), create_graph=True)
+    elif kind == "one":
+        made = made[2:3]
+    return made
+
+
+@pytest.mark.parametrize(
+    "kind", ["plain", "nan", "inf", "huge", "wide", "mixed", "turned", "recorded", "one"]
+)
+@pytest.mark.parametrize("max_norm", [1.0, 1e6])
+def test_clip_grad_norm_of_every_kind(kind, max_norm):
+    def run(m):
+        made = with_gradients(m, kind)
+        before = [p.grad._version for p in made]
+        total = m.nn.utils.clip_grad_norm_(made, max_norm)
+        writes = [p.grad._version - v for p, v in zip(made, before)]
+        return total, [p.grad for p in made], writes
+
+    assert_same(run)
+
+
+def test_clipping_at_once_is_clipping_by_ops():
+    def clipped():
+        made = with_gradients(clew, "plain")
+        total = clew_nn.utils.clip_grad_norm_(made, 1.0)
+        return [total, *(p.grad for p in made)]
+
+    class Counter(Observer):
+        ops = 0
+
+        def on_op(self, *args):
+            self.ops += 1
+
+    plain, counter = clipped(), Counter()
+    observers.append(counter)
+    try:
+        by_ops = clipped()
+    finally:
+        observers.remove(counter)
+    assert counter.ops > 4
+    for a, b in zip(plain, by_ops):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     "expression",
     [
         "u.clip_grad_norm_(n[0].weight, 1.0), n[0].weight.grad",
         "u.clip_grad_norm_([], 1.0)",
+        "n[0].weight.grad.fill_(float('nan')), u.clip_grad_norm_(n[0].weight, 1.0, 2, True)",
         "u.clip_grad_norm_(n[1].parameters(), 1.0)",
         "u.clip_grad_value_(n.parameters(), 0.5), n[0].weight.grad",
         "u.clip_grad_value_(n[0].weight, 0.5), n[0].weight.grad",

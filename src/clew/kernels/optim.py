@@ -64,6 +64,24 @@ def _run(twin: Callable[..., None], vectors: list[np.ndarray], *scalars: float) 
     )  # fmt: skip
 
 
+def total_norm(grads: list[np.ndarray]) -> np.ndarray:
+    """The 2-norm of all elements of contiguous arrays of one type, as a vector of one element.
+
+    It is the norm of their norms, as in PyTorch: numbers whose squares overflow make it infinite.
+    """
+    norms, fast = np.empty(len(grads), grads[0].dtype), compiled(grads)
+    for i, grad in enumerate(grads):
+        if fast is not None:
+            fast.norm(norms[i : i + 1], grad.ravel())
+        else:
+            norms[i] = _norm(grad)
+    return _norm(norms).reshape(1)
+
+
+def _norm(x: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.add.reduce(np.square(x), axis=None))
+
+
 def sgd(
     param: np.ndarray, grad: np.ndarray, velocity: np.ndarray | None, *, lr: float,
     momentum: float, dampening: float, nesterov: bool, first: bool, decay: float,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from clew.kernels.compiled.kernel import inline, kernel
+from clew.kernels.compiled.kernel import REORDERED, inline, kernel
 
 
 @inline
@@ -110,3 +110,16 @@ def adagrad(param, total, grad, decay, step, eps):
         t = total[i] + g * g
         total[i] = t
         param[i] = p - step * g / (math.sqrt(t) + eps)
+
+
+@kernel("f[::1]", "f[::1]", REORDERED)
+def norm(out, x):
+    """The 2-norm of a vector, into a vector of one element; sums of parts do not lose digits."""
+    total = 0.0
+    for start in range(0, x.shape[0], 4096):
+        part = x[start : start + 4096]
+        squares = x.dtype.type(0)
+        for i in range(part.shape[0]):
+            squares += part[i] * part[i]
+        total += squares
+    out[0] = math.sqrt(total)

@@ -10,8 +10,15 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 import clew
 from clew.autograd.modes import no_grad
+from clew.autograd.modes import state as modes
+from clew.autograd.transforms import running
+from clew.kernels import optim as kernels
+from clew.observers import observers
+from clew.site import here
 from clew.tensor import Tensor
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_"]
@@ -50,12 +57,51 @@ def _get_total_norm(
     norms = [clew.linalg.vector_norm(t, norm_type) for t in listed]
     total = clew.linalg.vector_norm(clew.stack(norms), norm_type)
     if error_if_nonfinite and not clew.isfinite(total):
-        raise RuntimeError(
-            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
-            "so it cannot be clipped. To disable this error and scale the gradients by the "
-            "non-finite norm anyway, set `error_if_nonfinite=False`"
-        )
+        raise RuntimeError(_not_finite(norm_type))
     return total
+
+
+def _not_finite(norm_type: float) -> str:
+    return (
+        f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
+        "so it cannot be clipped. To disable this error and scale the gradients by the "
+        "non-finite norm anyway, set `error_if_nonfinite=False`"
+    )
+
+
+def _clip_at_once(grads: list[Any], max_norm: float, error_if_nonfinite: bool) -> Any:
+    """`clip_grad_norm_` by the 2-norm without ops, for plain gradients; None for others.
+
+    That is where nobody watches ops, and the gradients are real tensors of one type, no views, and
+    not recorded.  A model has dozens of small ones, for each of which an op costs more than the
+    arithmetic.
+    """
+    if running or observers or modes.inference or not all(map(_is_plain, grads)):
+        return None
+    arrays = [grad._array for grad in grads]
+    if not arrays or any(array.dtype != arrays[0].dtype for array in arrays):
+        return None
+    with np.errstate(all="ignore"):
+        total = kernels.total_norm(arrays)
+        if error_if_nonfinite and not np.isfinite(total).all():
+            raise RuntimeError(_not_finite(2.0))
+        factor = np.minimum(max_norm / (total + 1e-6), 1)[0]
+        site = here()
+        for grad, array in zip(grads, arrays):
+            np.multiply(array, factor, out=array)
+            grad._counter.bump("mul_", site)
+    return Tensor._from_array(total.reshape(()))
+
+
+def _is_plain(grad: Any) -> bool:
+    return (
+        type(grad) is Tensor
+        and grad._meta is None
+        and not grad._requires_grad
+        and grad._array.__class__ is np.ndarray
+        and grad._array.dtype.char in "fd"
+        and grad._array.flags.carray
+    )
 
 
 @no_grad()
@@ -106,7 +152,12 @@ def clip_grad_norm_(
         warnings.warn(
             "`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2
         )
-    total = _get_total_norm(_gradients(listed), norm_type, error_if_nonfinite)
+    grads = _gradients(listed)
+    if float(norm_type) == 2:
+        total = _clip_at_once(grads, float(max_norm), error_if_nonfinite)
+        if total is not None:
+            return total
+    total = _get_total_norm(grads, norm_type, error_if_nonfinite)
     _clip_grads_with_norm_(listed, max_norm, total)
     return total
 
