@@ -8,7 +8,7 @@ from clew.func.batching import kinds, rules
 from clew.op import REGISTRY
 
 ONE_BY_ONE = {
-    "bincount", "frexp", "histc", "histogram_counts", "lstm_layer", "lstm_step_backward",
+    "bincount", "frexp", "histc", "histogram_counts", "lstm_layer", "lstm_layer_backward",
     "masked_scatter", "masked_scatter_backward", "replaced_memory", "reread", "sparse_product",
 }  # fmt: skip
 """Ops that run once for each example, with PyTorch's warning; PyTorch does so for most of them."""

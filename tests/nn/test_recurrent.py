@@ -39,6 +39,17 @@ def test_networks(kind, options, given_state):
     assert_same(run, rtol=1e-4)
 
 
+def test_a_hidden_state_of_one_number():
+    def run(m):
+        m.manual_seed(0)
+        x = m.randn(3, 40, 2, requires_grad=True)
+        y, _ = m.nn.LSTM(2, 1)(x)
+        y.sum().backward()
+        return y, x.grad
+
+    assert_same(run)
+
+
 @pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
 def test_a_single_sequence(kind):
     def run(m):

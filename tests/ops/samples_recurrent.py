@@ -19,8 +19,13 @@ def lstm_layer(v: Values) -> Samples:
     yield call("empty batch", v.real(2, 0, 8), weight, hidden[:0], cell[:0], None)
 
 
-@samples("lstm_step_backward")
-def lstm_step_backward(v: Values) -> Samples:
-    gates, states = v.real(3, 8), (v.real(3, 2), v.real(3, 2))
-    yield call("usual", v.real(3, 2), gates, *states, v.real(3, 2), v.real(3, 8))
-    yield call("only the hidden state", v.real(3, 2), gates, *states, None, None)
+@samples("lstm_layer_backward")
+def lstm_layer_backward(v: Values) -> Samples:
+    weight, cell = v.real(8, 2), v.real(3, 2)
+    for reverse in (False, True):
+        yield call(f"reverse {reverse}", v.real(3, 3, 2), weight, cell, v.real(3, 3, 2),
+                   v.real(3, 3, 8), v.real(3, 3, 2), v.real(3, 3, 8), reverse=reverse)  # fmt: skip
+    yield call("only the output", v.real(2, 3, 2), weight, cell, v.real(2, 3, 2), v.real(2, 3, 8),
+               None, None)  # fmt: skip
+    yield call("one step", v.real(1, 3, 2), weight, cell, v.real(1, 3, 2), v.real(1, 3, 8),
+               None, None)  # fmt: skip

@@ -9,7 +9,11 @@ Note [Layer of an LSTM]
     slopes of sigmoid and tanh at the gates, r = dc + dh * o * (1 - tanh(c)^2), and
     E = (r * g, r * c', r * i, dh * tanh(c)):
 
-        gradient of what made the gates: D * (E + dG)        gradient of c': r * f
+        gradient of what made the gates: P = D * (E + dG)        gradient of c': R = r * f
+
+    dh and dc of a step are the gradients of its outputs, plus P W and R of the step after it.  So
+    the derivative of the whole goes through the steps in their own order: what comes of dh and dc
+    at one step adds to P (through W transposed) and to R at the next.
 """
 
 from __future__ import annotations
@@ -35,32 +39,31 @@ def _(
     *, reverse: bool, need: Any,
 ) -> Any:  # fmt: skip
     steps, batch, size = output.shape
-    order = range(steps)[::-1] if reverse else range(steps)
-    parts: list[Any] = [None] * steps
-    to_hidden = to_cell = None
-    for n in reversed(range(steps)):
-        t = order[n]
-        of_output, of_cell, of_gates = (_at(F, grad, t) for grad in grads)
-        of_output = _plus(of_output, to_hidden)
-        if of_output is None:
-            of_output = F.zeros_like(hidden)
-        before = _at(F, cells, order[n - 1]) if n else cell
-        parts[t], to_cell = F.lstm_step_backward(
-            of_output, _at(F, gates, t), _at(F, cells, t), before, _plus(of_cell, to_cell),
-            of_gates,
-        )  # fmt: skip
-        if n or need[2]:
-            to_hidden = F.mm(parts[t], weight)
-    to_inputs = F.stack(parts, dim=0)
+    of_output, of_cells, of_gates = grads
+    if of_output is None:
+        of_output = F.zeros_like(output)
+    to_inputs, to_cells = F.lstm_layer_backward(
+        of_output, weight, cell, cells, gates, of_cells, of_gates, reverse=reverse
+    )
+    first, later, earlier = _ends(steps, reverse)
+    of_first = _at(F, to_inputs, first)
     to_weight = to_bias = None
     if need[1]:
-        states = [_at(F, output, t) for t in order[:-1]]
-        befores = F.stack([hidden, *states][:: -1 if reverse else 1], dim=0)
-        flat = F.reshape(to_inputs, (steps * batch, 4 * size))
-        to_weight = F.mm(F.t(flat), F.reshape(befores, (steps * batch, size)))
+        to_weight = F.mm(F.t(of_first), hidden)
+        rows = (steps - 1) * batch
+        of_later = F.reshape(F.slice(to_inputs, dim=0, **later), (rows, 4 * size))
+        before = F.reshape(F.slice(output, dim=0, **earlier), (rows, size))
+        to_weight = F.mm(F.t(of_later), before) + to_weight
     if need[4]:
         to_bias = F.sum(to_inputs, dim=(0, 1))
-    return [to_inputs, to_weight, to_hidden if need[2] else None, to_cell, to_bias]
+    to_hidden = F.mm(of_first, weight) if need[2] else None
+    return [to_inputs, to_weight, to_hidden, _at(F, to_cells, first), to_bias]
+
+
+def _ends(steps: int, reverse: bool) -> tuple[int, dict[str, int], dict[str, int]]:
+    """The index of the first step, slices of all but the first and of all but the last."""
+    front, back = {"start": 0, "end": steps - 1, "step": 1}, {"start": 1, "end": steps, "step": 1}
+    return (steps - 1, front, back) if reverse else (0, back, front)
 
 
 def _at(F: Any, x: Any, step: int) -> Any:
@@ -73,21 +76,63 @@ def _plus(x: Any, y: Any) -> Any:
     return x + y
 
 
-@op("lstm_step_backward(grad_hidden, gates, cell, before, grad_cell=None, grad_gates=None) -> "
-    "of_gates, of_before", publish=(), tensors_only=True)  # fmt: skip
-def lstm_step_backward(
-    grad_hidden: Any, gates: Any, cell: Any, before: Any, grad_cell: Any, grad_gates: Any
-) -> Any:
-    """One step backward; see Note [Layer of an LSTM]."""
-    return kernels.lstm_step_backward(grad_hidden, gates, cell, before, grad_cell, grad_gates)
-
-
-@lstm_step_backward.grad("grad_hidden", "gates", "cell", "before", "grad_cell", "grad_gates")
-def _(
-    F: Any, grads: Any, grad_hidden: Any, gates: Any, cell: Any, before: Any, grad_cell: Any,
-    grad_gates: Any, *, need: Any,
+@op("lstm_layer_backward(of_output, weight, cell, cells, gates, of_cells=None, of_gates=None; "
+    "reverse=False) -> to_inputs, to_cells", publish=(), tensors_only=True)  # fmt: skip
+def lstm_layer_backward(
+    of_output: Any, weight: Any, cell: Any, cells: Any, gates: Any, of_cells: Any, of_gates: Any,
+    *, reverse: bool,
 ) -> Any:  # fmt: skip
-    u, v = (F.zeros_like(x) if g is None else g for g, x in zip(grads, (gates, cell)))
+    """P and R of all steps; see Note [Layer of an LSTM]."""
+    return kernels.lstm_backward(of_output, weight, cell, cells, gates, of_cells, of_gates, reverse)
+
+
+@lstm_layer_backward.grad("of_output", "weight", "cell", "cells", "gates", "of_cells", "of_gates")
+def _(
+    F: Any, grads: Any, of_output: Any, weight: Any, cell: Any, cells: Any, gates: Any,
+    of_cells: Any, of_gates: Any, to_inputs: Any, to_cells: Any, *, reverse: bool, need: Any,
+) -> Any:  # fmt: skip
+    steps = cells.shape[0]
+    order = range(steps)[::-1] if reverse else range(steps)
+    u_all, v_all = (F.zeros_like(x) if g is None else g for g, x in zip(grads, (gates, cells)))
+    columns: list[list[Any]] = [[None] * steps for _ in range(6)]
+    to_dh = to_dc = to_weight = None
+    for n, t in enumerate(order):
+        dh, dc = _at(F, of_output, t), _at(F, of_cells, t)
+        if n + 1 < steps:
+            after = order[n + 1]
+            dh = dh + F.mm(_at(F, to_inputs, after), weight)
+            dc = _plus(_at(F, to_cells, after), dc)
+        u, v = _at(F, u_all, t), _plus(_at(F, v_all, t), to_dc)
+        if n:
+            u = u + F.mm(to_dh, F.t(weight))
+            to_weight = _plus(F.mm(F.t(_at(F, to_inputs, t)), to_dh), to_weight)
+        before = _at(F, cells, order[n - 1]) if n else cell
+        parts = _step_backward_gradients(
+            F, u, v, dh, _at(F, gates, t), _at(F, cells, t), before, dc, _at(F, of_gates, t)
+        )
+        for column, part in zip(columns, parts):
+            column[t] = part
+        to_dh, to_dc = parts[0], parts[4]
+    of_dh, of_gate, of_cell, of_before, of_dc, of_g = columns
+    to_cell = of_before[order[0]]
+    for n in range(1, steps):
+        of_cell[order[n - 1]] = of_cell[order[n - 1]] + of_before[order[n]]
+    return [
+        F.stack(of_dh, dim=0),
+        F.zeros_like(weight) if to_weight is None else to_weight,
+        to_cell,
+        F.stack(of_cell, dim=0),
+        F.stack(of_gate, dim=0),
+        None if of_cells is None else F.stack(of_dc, dim=0),
+        None if of_gates is None else F.stack(of_g, dim=0),
+    ]
+
+
+def _step_backward_gradients(
+    F: Any, u: Any, v: Any, grad_hidden: Any, gates: Any, cell: Any, before: Any, grad_cell: Any,
+    grad_gates: Any,
+) -> Any:  # fmt: skip
+    """The gradients of what P and R of one step are made of, from u and v, those of P and R."""
     size = cell.shape[1]
     into, keep, new, out = F.split(gates, split_size=size, dim=1)
     u_into, u_keep, u_new, u_out = F.split(u, split_size=size, dim=1)
@@ -107,11 +152,11 @@ def _(
         u_out * e_out * (1 - 2 * out) + to_r * grad_hidden * slope,
     )
     to_squashed = (s_out - 2 * to_r * out * squashed) * grad_hidden
-    return [
+    return (
         to_r * out * slope + s_out * squashed,
         F.cat(to_gates, dim=1),
         to_squashed * slope,
         s_keep * r,
         to_r,
         F.cat((s_into, s_keep, s_new, s_out), dim=1),
-    ]
+    )
