@@ -41,8 +41,7 @@ def loop_over(name: str) -> Any:
 def values(dtype: Any) -> np.ndarray:
     """Of all sizes, as they come among random bits, and those that are special or near to it."""
     rng = np.random.default_rng(0)
-    integer = {"float32": np.uint32, "float64": np.uint64}[np.dtype(dtype).name]
-    bits = rng.integers(0, np.iinfo(integer).max, 20_000, dtype=integer).view(dtype)
+    bits = np.frombuffer(rng.bytes(20_000 * np.dtype(dtype).itemsize), dtype)
     usual = np.concatenate([rng.normal(size=5000) * s for s in (1e-3, 0.1, 1, 10, 100, 400)])
     edges = [88.7, 88.73, -103.9, -104.5, 709.7, 709.8, -708.5, -744.4, -746, 9.1, 19.1, -37]
     info = np.finfo(dtype)

@@ -1,56 +1,136 @@
-"""How formulas of several passes run over arrays. Imports NumPy and sibling kernels.
+"""How formulas of several passes run over arrays. Imports NumPy, threads and sibling kernels.
 
 A formula such as ``0.5 * x * (1 + tanh(...))`` makes an array for each step. On large arrays each
 of them would be fresh memory, written once and read once from outside the cache. In blocks they
-stay in the cache, and their memory is used again.
+stay in the cache, and their memory is used again. A compiled twin has no steps: it is one pass.
+Blocks, and pieces of the work of a twin, go to several threads.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
+from inspect import signature
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.threads import get_num_threads, split
+
+from .compiled import twins
 from .half import is_half, widen
 
 # Elements of a block: a few of these in float32 fit a second-level cache (measured).
 BLOCK = 1 << 14
 
+# From so many elements on twins are called: with fewer the formula is as fast, or it takes long
+# until the time for loading the twin has been made up for.
+MANY = 1 << 11
 
-def pointwise(formula: Callable[..., Any]) -> Callable[..., NDArray]:
+# Elements of a piece, which takes longer than to hand it to another thread (measured).
+PIECE = 1 << 17
+
+_SINGLE = np.dtype(np.float32)
+
+TWINS: dict[str, Callable[..., NDArray]] = {}
+"""The functions that have a twin, by its name."""
+
+
+def pointwise(formula: Any = None, *, twin: str = "") -> Any:
     """Decorate an elementwise formula of floating arrays whose result is like the first one.
 
     Halves are computed in float32 and rounded once. The arrays come first, by position.
+
+    Args:
+        formula: the function; its attributes are keyword-only.
+        twin: the name of its compiled twin in ``compiled/pointwise.py``, which takes the output,
+            the arrays, and the attributes in the order of the formula's.
     """
+    if formula is None:
+        return lambda formula: pointwise(formula, twin=twin)
+    numbers = [p.name for p in signature(formula).parameters.values() if p.kind is p.KEYWORD_ONLY]
 
     @wraps(formula)
     def whole(*arrays: NDArray, **attributes: Any) -> NDArray:
         first = arrays[0]
-        half = is_half(first.dtype)
-        if first.size > BLOCK and _are_lines(arrays):
-            return _in_blocks(formula, arrays, attributes)
-        if half:
+        if first.size >= MANY:
+            fast = twins("pointwise", _computed_in(first)) if twin else None
+            if fast is not None:
+                values = [attributes[name] for name in numbers]
+                out = in_pieces(getattr(fast, twin), arrays, values)
+            elif first.size > BLOCK:
+                out = in_pieces(
+                    lambda out, *parts: np.copyto(out, formula(*parts, **attributes)),
+                    arrays, block=BLOCK,
+                )  # fmt: skip
+            else:
+                out = None
+            if out is not None:
+                return out
+        if first.itemsize == 2 and is_half(first.dtype):
             result = formula(*map(widen, arrays), **attributes)
             return np.asarray(result).astype(first.dtype)
-        return np.asarray(formula(*arrays, **attributes))
+        result = formula(*arrays, **attributes)
+        return result if result.__class__ is np.ndarray else np.asarray(result)
 
+    if twin:
+        TWINS[twin] = whole
     return whole
 
 
-def _are_lines(arrays: tuple[NDArray, ...]) -> bool:
-    """Whether all arrays have the same shape and lie in order."""
-    shape = arrays[0].shape
-    return all(a.shape == shape and a.flags.c_contiguous for a in arrays)
+def _computed_in(x: NDArray) -> np.dtype:
+    return _SINGLE if is_half(x.dtype) else x.dtype
 
 
-def _in_blocks(
-    formula: Callable[..., Any], arrays: tuple[NDArray, ...], attributes: dict[str, Any]
-) -> NDArray:
-    out = np.empty(arrays[0].shape, arrays[0].dtype)
-    flat_out = out.reshape(-1)
-    flat = [a.reshape(-1) for a in arrays]
-    for start in range(0, out.size, BLOCK):
-        block = slice(start, start + BLOCK)
-        flat_out[block] = formula(*[widen(a[block]) for a in flat], **attributes)
-    return out
+def in_pieces(
+    compute: Callable[..., Any], arrays: Sequence[NDArray], values: Sequence[Any] = (),
+    block: int = 0,
+) -> NDArray | None:  # fmt: skip
+    """A new array like the first one, which ``compute(out, *arrays, *values)`` writes.
+
+    It is called for pieces, or blocks of so many elements if that is not 0, of the arrays; they
+    are one-dimensional then, and halves are float32.  None where the arrays are not of one shape
+    and type, or do not lie in memory in one order without gaps.
+    """
+    first = arrays[0]
+    whole = np.empty_like(first)
+    lines = _flattened((whole, *arrays))
+    if lines is None:
+        return None
+    half = first.itemsize == 2 and is_half(first.dtype)
+    if half:
+        block = BLOCK
+    elif not block and (whole.size < 2 * PIECE or get_num_threads() == 1):
+        compute(*lines, *values)
+        return whole
+
+    def piece(start: int, stop: int) -> None:
+        step = block or stop - start
+        for at in range(start, stop, step):
+            out, *parts = [line[at : min(at + step, stop)] for line in lines]
+            if half:
+                wide = np.empty(out.shape, _SINGLE)
+                compute(wide, *map(widen, parts), *values)
+                out[...] = wide
+            else:
+                compute(out, *parts, *values)
+
+    split(piece, whole.size, PIECE)
+    return whole
+
+
+def _flattened(arrays: Sequence[NDArray]) -> list[NDArray] | None:
+    """The arrays in one dimension, with their elements in the order in which they all lie."""
+    first = arrays[0]
+    order = None
+    if not first.flags.c_contiguous:
+        order = sorted(range(first.ndim), key=first.strides.__getitem__, reverse=True)
+    flat = []
+    for array in arrays:
+        if array.shape != first.shape or array.dtype != first.dtype:
+            return None
+        turned = array if order is None else array.transpose(order)
+        flags = turned.flags
+        if not (flags.c_contiguous and flags.aligned):
+            return None
+        flat.append(turned.reshape(-1))
+    return flat

@@ -22,7 +22,7 @@ from clew.ops.rules import conj, wrap_dim
 
 
 @op("sigmoid(self)", promote="floating", inplace=True, domain="real", aliases=("expit",))
-@pointwise
+@pointwise(twin="sigmoid")
 def sigmoid(x: Any) -> Any:
     """``1 / (1 + exp(-self))``."""
     out = np.asarray(np.negative(x))
@@ -37,7 +37,7 @@ def _(F: Any, grad: Any, result: Any) -> Any:
 
 
 @op("sigmoid_backward(grad_output, output)", publish=(), domain="unit", jvp="twice")
-@pointwise
+@pointwise(twin="sigmoid_backward")
 def sigmoid_backward(grad: Any, y: Any) -> Any:
     """``grad_output * (1 - output) * output``."""
     y = np.conjugate(y) if y.dtype.kind == "c" else y
@@ -64,7 +64,7 @@ def log_sigmoid(x: Any) -> Any:
     return _log_sigmoid(x)
 
 
-@pointwise
+@pointwise(twin="log_sigmoid")
 def _log_sigmoid(x: Any) -> Any:
     out = np.asarray(np.abs(x))
     np.negative(out, out=out)
@@ -79,7 +79,7 @@ def _(F: Any, grad: Any, self: Any) -> Any:
 
 
 @op("log_sigmoid_backward(grad_output, self)", publish=(), domain="real")
-@pointwise
+@pointwise(twin="log_sigmoid_backward")
 def log_sigmoid_backward(grad: Any, x: Any) -> Any:
     """``grad_output * (1 - s)``."""
     out = np.asarray(np.exp(x))
@@ -109,7 +109,7 @@ def silu(x: Any) -> Any:
     return _silu(x)
 
 
-@pointwise
+@pointwise(twin="silu")
 def _silu(x: Any) -> Any:
     out = np.asarray(np.negative(x))
     np.exp(out, out=out)
@@ -123,7 +123,7 @@ def _(F: Any, grad: Any, self: Any) -> Any:
 
 
 @op("silu_backward(grad_output, self)", publish=(), domain="real")
-@pointwise
+@pointwise(twin="silu_backward")
 def silu_backward(grad: Any, x: Any) -> Any:
     """``grad_output * s * (1 + x * (1 - s))``."""
     x = np.conjugate(x) if x.dtype.kind == "c" else x
@@ -154,7 +154,7 @@ def mish(x: Any) -> Any:
     return _mish(x)
 
 
-@pointwise
+@pointwise(twin="mish")
 def _mish(x: Any) -> Any:
     out = _tanh_of_softplus(x)
     out *= x
@@ -183,7 +183,7 @@ def _(F: Any, grad: Any, self: Any) -> Any:
 
 
 @op("mish_backward(grad_output, self)", publish=(), domain="real")
-@pointwise
+@pointwise(twin="mish_backward")
 def mish_backward(grad: Any, x: Any) -> Any:
     """With t = tanh(softplus(x)): ``grad_output * (t + x * s * (1 - t**2))``."""
     g = _grown(x)
@@ -221,7 +221,7 @@ def softplus(x: Any, *, beta: float, threshold: float) -> Any:
     return _softplus(x, beta=beta, threshold=threshold)
 
 
-@pointwise
+@pointwise(twin="softplus")
 def _softplus(x: Any, *, beta: float, threshold: float) -> Any:
     out = np.asarray(np.multiply(x, beta))
     linear = np.greater(out, threshold)
@@ -238,7 +238,7 @@ def _(F: Any, grad: Any, self: Any, *, beta: float, threshold: float) -> Any:
 
 
 @op("softplus_backward(grad_output, self; beta, threshold)", publish=(), domain="real")
-@pointwise
+@pointwise(twin="softplus_backward")
 def softplus_backward(grad: Any, x: Any, *, beta: float, threshold: float) -> Any:
     """``grad_output * sigmoid(beta * self)``; `grad_output` above the threshold."""
     out = np.asarray(np.multiply(x, beta))
@@ -280,14 +280,14 @@ def gelu(x: Any, *, approximate: str) -> Any:
     return _gelu_tanh(x) if approximate == "tanh" else _gelu(x)
 
 
-@pointwise
+@pointwise(twin="gelu")
 def _gelu(x: Any) -> Any:
     out = normal_cdf(x)
     out *= x
     return out
 
 
-@pointwise
+@pointwise(twin="gelu_tanh")
 def _gelu_tanh(x: Any) -> Any:
     out = _tanh_of_cubic(x)
     out += 1
@@ -316,7 +316,7 @@ def gelu_backward(grad: Any, x: Any, *, approximate: str) -> Any:
     return _gelu_tanh_backward(grad, x) if approximate == "tanh" else _gelu_backward(grad, x)
 
 
-@pointwise
+@pointwise(twin="gelu_backward")
 def _gelu_backward(grad: Any, x: Any) -> Any:
     out = normal_pdf(x)
     out *= x
@@ -325,7 +325,7 @@ def _gelu_backward(grad: Any, x: Any) -> Any:
     return out
 
 
-@pointwise
+@pointwise(twin="gelu_tanh_backward")
 def _gelu_tanh_backward(grad: Any, x: Any) -> Any:
     t = _tanh_of_cubic(x)
     out = np.asarray(np.multiply(x, x))

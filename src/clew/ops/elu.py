@@ -24,7 +24,7 @@ def _elu(x: Any, *, alpha: float, scale: float, input_scale: float) -> Any:
     return _scaled_elu(x, alpha=alpha, scale=scale, input_scale=input_scale)
 
 
-@pointwise
+@pointwise(twin="elu")
 def _scaled_elu(x: Any, *, alpha: float, scale: float, input_scale: float) -> Any:
     out = np.asarray(np.minimum(x, 0))
     out *= input_scale
@@ -91,7 +91,7 @@ op(
 
 @op("elu_backward(grad_output, self; alpha, scale, input_scale, is_result)", publish=(),
     domain="off_kinks")  # fmt: skip
-@pointwise
+@pointwise(twin="elu_backward")
 def elu_backward(
     grad: Any, x: Any, *, alpha: float, scale: float, input_scale: float, is_result: bool
 ) -> Any:

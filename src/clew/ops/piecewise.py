@@ -38,6 +38,11 @@ def relu(x: Any) -> Any:
         raise RuntimeError("Boolean inputs not supported for relu")
     if x.dtype.kind == "c":
         raise NotImplementedError("clamp is not supported for complex types")
+    return _relu(x)
+
+
+@pointwise(twin="relu")
+def _relu(x: Any) -> Any:
     return np.maximum(x, 0)
 
 
@@ -48,6 +53,7 @@ def _(F: Any, grad: Any, result: Any) -> Any:
 
 @op("threshold_backward(grad_output, self; threshold)", publish=(), domain="off_kinks",
     self=_constant)  # fmt: skip
+@pointwise(twin="threshold_backward")
 def threshold_backward(grad: Any, x: Any, *, threshold: Any) -> Any:
     """`grad_output` except where ``self <= threshold``."""
     return keep_where(np.logical_not(np.less_equal(x, threshold)), grad)
@@ -87,7 +93,7 @@ def _leaky_relu(x: Any, *, negative_slope: float) -> Any:
     return _leaky(x, negative_slope=negative_slope)
 
 
-@pointwise
+@pointwise(twin="leaky_relu")
 def _leaky(x: Any, *, negative_slope: float) -> Any:
     if 0 < negative_slope <= 1:
         return np.maximum(x, np.multiply(x, negative_slope))
@@ -120,7 +126,7 @@ op(
 
 @op("leaky_relu_backward(grad_output, self; negative_slope)", publish=(), domain="off_kinks",
     self=_constant)  # fmt: skip
-@pointwise
+@pointwise(twin="leaky_relu_backward")
 def leaky_relu_backward(grad: Any, x: Any, *, negative_slope: float) -> Any:
     """`grad_output` where `self` is positive, else ``negative_slope * grad_output``."""
     positive = np.greater(x, 0)
@@ -204,7 +210,7 @@ def hardtanh(x: Any, *, min_val: Any, max_val: Any) -> Any:
     return _limited(x, low=min_val, high=max_val)
 
 
-@pointwise
+@pointwise(twin="hardtanh")
 def _limited(x: Any, *, low: Any, high: Any) -> Any:
     return np.minimum(np.maximum(x, low), high)
 
@@ -216,6 +222,7 @@ def _(F: Any, grad: Any, self: Any, *, min_val: Any, max_val: Any) -> Any:
 
 @op("hardtanh_backward(grad_output, self; min_val, max_val)", publish=(), domain="off_kinks",
     self=_constant)  # fmt: skip
+@pointwise(twin="hardtanh_backward")
 def hardtanh_backward(grad: Any, x: Any, *, min_val: Any, max_val: Any) -> Any:
     """`grad_output` where `self` is strictly inside the limits (or NaN), else 0."""
     outside = np.logical_or(np.less_equal(x, min_val), np.greater_equal(x, max_val))
@@ -234,7 +241,7 @@ def hardsigmoid(x: Any) -> Any:
     return _hardsigmoid(x)
 
 
-@pointwise
+@pointwise(twin="hardsigmoid")
 def _hardsigmoid(x: Any) -> Any:
     return np.divide(_clipped(x), 6)
 
@@ -250,6 +257,7 @@ def _(F: Any, grad: Any, self: Any) -> Any:
 
 @op("hardsigmoid_backward(grad_output, self)", publish=(), domain="off_kinks", self=_constant,
     grad_output=lambda F, grad, self: F.hardsigmoid_backward(grad, self))  # fmt: skip
+@pointwise(twin="hardsigmoid_backward")
 def hardsigmoid_backward(grad: Any, x: Any) -> Any:
     """``grad_output / 6`` where `self` is between -3 and 3, else 0."""
     inside = np.logical_and(np.greater(x, -3), np.less(x, 3))
@@ -263,7 +271,7 @@ def hardswish(x: Any) -> Any:
     return _hardswish(x)
 
 
-@pointwise
+@pointwise(twin="hardswish")
 def _hardswish(x: Any) -> Any:
     return np.divide(np.multiply(x, _clipped(x)), 6)
 
@@ -275,7 +283,7 @@ def _(F: Any, grad: Any, self: Any) -> Any:
 
 @op("hardswish_backward(grad_output, self)", publish=(), domain="off_kinks",
     grad_output=lambda F, grad, self: F.hardswish_backward(grad, self))  # fmt: skip
-@pointwise
+@pointwise(twin="hardswish_backward")
 def hardswish_backward(grad: Any, x: Any) -> Any:
     """`grad_output` times the slope: 0 up to -3, ``self / 3 + 1/2`` up to 3, then 1."""
     between = np.logical_and(np.greater(x, -3), np.less(x, 3))
@@ -321,13 +329,14 @@ def softshrink(x: Any, *, lambd: float) -> Any:
     return _shrunk(x, lambd=lambd)
 
 
-@pointwise
+@pointwise(twin="softshrink")
 def _shrunk(x: Any, *, lambd: float) -> Any:
     return np.subtract(x, np.minimum(np.maximum(x, -lambd), lambd))
 
 
 @op("shrink_backward(grad_output, self; lambd)", publish=(), node="HardshrinkBackwardBackward0",
     domain="off_kinks", self=_constant)  # fmt: skip
+@pointwise(twin="shrink_backward")
 def shrink_backward(grad: Any, x: Any, *, lambd: float) -> Any:
     """`grad_output` where `self` is outside ``[-lambd, lambd]``, else 0."""
     return keep_where(np.logical_not(np.less_equal(np.abs(x), lambd)), grad)

@@ -69,6 +69,7 @@ _function("tanh", np.tanh, lambda F, grad, result: F.tanh_backward(grad, result)
 
 @op("tanh_backward(grad_output, output)", node="TanhBackwardBackward0", publish=(), domain="unit",
     jvp="twice")  # fmt: skip
+@pointwise(twin="tanh_backward")
 def tanh_backward(grad: Any, y: Any) -> Any:
     """The gradient of tanh: an op, so that a recorded backward keeps two tensors and no more."""
     slope = np.multiply(y, y)
