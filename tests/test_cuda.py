@@ -90,7 +90,7 @@ def test_flags_of_cudnn():
 def test_other_backends_are_not_there():
     backends = clew.backends
     assert not backends.mps.is_available() and not backends.mps.is_built()
-    assert not backends.mkldnn.is_available() and not backends.openmp.is_available()
+    assert not backends.openmp.is_available()
     assert not backends.mkl.is_available() and not backends.cuda.is_built()
     backends.cuda.matmul.allow_tf32 = True
     assert backends.cuda.matmul.allow_tf32

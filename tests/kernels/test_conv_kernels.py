@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from conv_cases import CONVS, TRANSPOSED, randn
 
 from clew.kernels import depthwise, windows
 from clew.kernels.conv import (
@@ -18,58 +19,6 @@ from clew.kernels.conv_transpose import (
 )
 
 torch = pytest.importorskip("torch")
-
-# x, w, stride, padding, dilation, groups: each meets another path or edge.
-CONVS = {
-    "1d": ((2, 3, 11), (4, 3, 3), (2,), (1,), (1,), 1),
-    "1d many channels": ((2, 12, 11), (4, 12, 3), (2,), (1,), (2,), 1),
-    "1d pointwise": ((2, 12, 11), (4, 12, 1), (1,), (0,), (1,), 1),
-    "few channels": ((3, 2, 7, 9), (5, 2, 3, 2), (1, 1), (0, 0), (1, 1), 1),
-    "few channels, strided": ((3, 2, 8, 9), (5, 2, 3, 2), (2, 3), (1, 0), (2, 1), 1),
-    "few to few, mirrored": ((3, 2, 7, 9), (2, 2, 3, 3), (1, 1), (1, 1), (1, 1), 1),
-    "many channels": ((3, 10, 7, 9), (16, 10, 3, 2), (1, 1), (1, 0), (1, 2), 1),
-    "many channels, strided": ((3, 10, 8, 9), (16, 10, 3, 4), (2, 3), (1, 1), (1, 1), 1),
-    "more padding than kernel": ((3, 10, 4, 4), (5, 10, 2, 2), (1, 1), (2, 2), (1, 1), 1),
-    "one window": ((3, 10, 7, 7), (5, 10, 7, 7), (1, 1), (0, 0), (1, 1), 1),
-    "pointwise": ((3, 10, 7, 9), (5, 10, 1, 1), (1, 1), (0, 0), (1, 1), 1),
-    "pointwise, strided": ((3, 10, 7, 9), (5, 10, 1, 1), (2, 2), (0, 0), (1, 1), 1),
-    "pointwise, padded": ((3, 2, 3, 3), (5, 2, 1, 1), (1, 1), (1, 1), (1, 1), 1),
-    "pointwise, moved": ((3, 2, 2, 2), (5, 2, 1, 1), (2, 2), (1, 1), (1, 1), 1),
-    "depthwise": ((3, 4, 7, 9), (4, 1, 3, 3), (1, 1), (1, 1), (1, 1), 4),
-    "depthwise, strided, two each": ((3, 4, 7, 9), (8, 1, 3, 3), (2, 2), (1, 1), (1, 1), 4),
-    "groups of few": ((3, 6, 7, 9), (4, 3, 3, 3), (1, 1), (1, 1), (1, 1), 2),
-    "groups of many": ((3, 20, 7, 9), (6, 10, 3, 3), (1, 1), (1, 1), (1, 1), 2),
-    "groups of few to many": ((3, 6, 7, 9), (20, 3, 3, 3), (1, 1), (1, 1), (1, 1), 2),
-    "groups of many, strided": ((3, 20, 7, 9), (6, 10, 3, 3), (2, 1), (1, 1), (1, 1), 2),
-    "groups of many, pointwise": ((3, 20, 7, 9), (6, 10, 1, 1), (1, 1), (0, 0), (1, 1), 2),
-    "far fewer channels than filters": ((2, 1, 9, 8), (70, 1, 3, 4), (2, 2), (1, 2), (1, 1), 1),
-    "stride and dilation": ((2, 9, 13, 14), (8, 9, 3, 2), (4, 3), (3, 2), (6, 2), 1),
-    "stride beyond the kernel": ((2, 9, 9, 10), (8, 9, 2, 1), (3, 4), (1, 0), (1, 1), 1),
-    "stride beyond the image": ((2, 9, 2, 3), (8, 9, 2, 2), (5, 5), (0, 1), (1, 1), 1),
-    "unused edge": ((2, 9, 8, 8), (8, 9, 3, 3), (3, 3), (0, 0), (1, 1), 1),
-    "windows in the padding": ((2, 9, 3, 3), (8, 9, 1, 2), (1, 2), (3, 3), (1, 1), 1),
-    "3d": ((2, 2, 5, 6, 4), (3, 2, 2, 3, 1), (1, 2, 1), (1, 0, 0), (1, 1, 1), 1),
-    "3d many channels": ((2, 9, 5, 6, 4), (3, 9, 2, 3, 2), (1, 1, 1), (0, 1, 1), (2, 1, 1), 1),
-    "empty batch": ((0, 3, 7, 7), (4, 3, 3, 3), (1, 1), (1, 1), (1, 1), 1),
-    "empty batch, many channels": ((0, 10, 7, 7), (4, 10, 3, 3), (2, 2), (1, 1), (1, 1), 1),
-}
-
-# x, w, stride, padding, output_padding, dilation, groups.
-TRANSPOSED = {
-    "1d": ((2, 3, 5), (3, 4, 4), (2,), (1,), (1,), (1,), 1),
-    "from one pixel": ((2, 12, 1, 1), (12, 9, 4, 4), (1, 1), (0, 0), (0, 0), (1, 1), 1),
-    "doubling": ((2, 12, 4, 5), (12, 9, 4, 4), (2, 2), (1, 1), (0, 0), (1, 1), 1),
-    "to one channel": ((2, 12, 4, 5), (12, 1, 4, 4), (2, 2), (1, 1), (0, 0), (1, 1), 1),
-    "output padding": ((2, 3, 4, 5), (3, 2, 3, 3), (2, 3), (1, 0), (1, 2), (1, 1), 1),
-    "dilation's output padding": ((2, 3, 4, 5), (3, 2, 3, 3), (1, 1), (1, 0), (1, 1), (2, 2), 1),
-    "groups": ((2, 4, 4, 5), (4, 3, 3, 3), (2, 1), (1, 1), (0, 0), (1, 1), 2),
-    "3d": ((2, 3, 3, 4, 2), (3, 2, 2, 3, 3), (2, 1, 2), (0, 1, 1), (1, 0, 1), (1, 1, 1), 1),
-    "empty batch": ((0, 3, 4, 4), (3, 2, 3, 3), (2, 2), (1, 1), (0, 0), (1, 1), 1),
-}
-
-
-def randn(shape, seed, dtype=np.float64):
-    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
 
 def torch_conv(x, w, bias, stride, padding, dilation, groups, transposed=False, extra=None):

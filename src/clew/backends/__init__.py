@@ -1,7 +1,8 @@
-"""``clew.backends``: the libraries behind PyTorch's operations, none of which clew uses.  Layer 5.
+"""``clew.backends``: the libraries behind PyTorch's operations, most of which clew does not use.
 
-Programs set flags here before they begin; the flags can be set and read, and change nothing.  But
-`numba`, which PyTorch does not have, is the switch of clew's compiled kernels.
+Layer 5.  Programs set flags here before they begin; the flags can be set and read, and change
+nothing.  But `mkldnn` is the switch of oneDNN's convolutions, and `numba`, which PyTorch does not
+have, that of clew's compiled kernels.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from . import depthwise
+from ..threads import split
+from . import depthwise, onednn
 from .conv_shapes import check_conv
 from .half import narrow, widen
 from .windows import (
@@ -41,6 +42,9 @@ MANY_CHANNELS = 8
 # a matrix product (measured).
 COPY_COST, ADD_COST = 6, 40
 
+# The multiply-adds of a piece of the batch, which takes one thread about a millisecond.
+PIECE = 1 << 26
+
 
 def conv_forward(
     x: NDArray,
@@ -59,7 +63,7 @@ def conv_forward(
     windows = Windows.over(x.shape[2:], w.shape[2:], stride, padding, dilation)
     x_wide, w_wide, b_wide = widen(x), widen(w), None if bias is None else widen(bias)
     out = np.empty((x.shape[0], w.shape[0], *windows.out), x_wide.dtype)
-    correlate(x_wide, w_wide, b_wide, out, windows, groups)
+    run_forward(x_wide, w_wide, b_wide, out, windows, groups)
     return narrow(out, x.dtype)
 
 
@@ -76,7 +80,7 @@ def conv_backward_input(
     windows = Windows(x_shape[2:], w.shape[2:], stride, padding, dilation, grad.shape[2:])
     grad_wide, w_wide = widen(grad), widen(w)
     out = np.empty(x_shape, grad_wide.dtype)
-    correlate_back(grad_wide, w_wide, None, out, windows, groups)
+    run_backward(grad_wide, w_wide, None, out, windows, groups)
     return narrow(out, grad.dtype)
 
 
@@ -92,15 +96,77 @@ def conv_backward_weight(
     """Gradient of the convolution's weight, shape `w_shape`."""
     windows = Windows(x.shape[2:], w_shape[2:], stride, padding, dilation, grad.shape[2:])
     grad_wide, x_wide = widen(grad), widen(x)
-    out = np.zeros(w_shape, grad_wide.dtype)
-    _backward_weight(grad_wide, x_wide, out, windows, groups)
-    return narrow(out, grad.dtype)
+    engine = _engine(x_wide, w_shape, windows, groups)
+    parts: dict[int, NDArray] = {}
+
+    def run(start: int, stop: int) -> None:
+        some_grad, some_x = grad_wide[start:stop], x_wide[start:stop]
+        part = parts[start] = np.empty(w_shape, grad_wide.dtype)
+        if not (engine and engine.backward_weight(some_grad, some_x, part, windows, groups)):
+            part[...] = 0
+            _backward_weight(some_grad, some_x, part, windows, groups)
+
+    split(run, len(x), _grain(w_shape, windows))
+    first, *rest = (parts[start] for start in sorted(parts))
+    for part in rest:
+        first += part
+    return narrow(first, grad.dtype)
 
 
 def conv_backward_bias(grad: NDArray) -> NDArray:
     """Gradient of the convolution's bias, shape (O,)."""
     rows = widen(grad).reshape(*grad.shape[:2], prod(grad.shape[2:]))
     return narrow(rows.sum(axis=2).sum(axis=0), grad.dtype)
+
+
+def run_forward(
+    x: NDArray, w: NDArray, bias: NDArray | None, out: NDArray, windows: Windows, groups: int
+) -> None:
+    """Write the convolution of `x` with `w`, plus `bias`, into the contiguous `out`."""
+    engine = _engine(x, w.shape, windows, groups)
+
+    def run(start: int, stop: int) -> None:
+        part, to = x[start:stop], out[start:stop]
+        if not (engine and engine.correlate(part, w, bias, to, windows, groups)):
+            correlate(part, w, bias, to, windows, groups)
+
+    split(run, len(x), _grain(w.shape, windows))
+
+
+def run_backward(
+    grad: NDArray, w: NDArray, bias: NDArray | None, out: NDArray, windows: Windows, groups: int
+) -> None:
+    """Write the adjoint of a convolution, plus `bias`, into the contiguous `out`."""
+    engine = None
+    if _gathers(len(w) // groups, w.shape[1], windows):
+        engine = _engine(grad, w.shape, windows, groups)
+
+    def run(start: int, stop: int) -> None:
+        part, to = grad[start:stop], out[start:stop]
+        if engine and engine.correlate_back(part, w, to, windows, groups):
+            if bias is not None:
+                to += bias.reshape(-1, *(1,) * len(windows.out))
+        else:
+            correlate_back(part, w, bias, to, windows, groups)
+
+    split(run, len(grad), _grain(w.shape, windows))
+
+
+def _engine(
+    array: NDArray, w_shape: Ints, windows: Windows, groups: int
+) -> "onednn.Convolutions | None":
+    """oneDNN, where it does better than a matrix product; see Note [oneDNN]."""
+    if array.dtype != np.float32 or 0 in array.shape or 0 in w_shape:
+        return None
+    if windows.inside and (windows.kernel == windows.size or prod(windows.kernel) == 1):
+        return None  # a matrix product of what lies in memory
+    return onednn.convolutions()
+
+
+def _grain(w_shape: Ints, windows: Windows) -> int:
+    """How many samples a piece of the batch has; see Note [Threads]."""
+    positions = max(BLOCK_POSITIONS, PIECE // max(1, prod(w_shape)))
+    return -(-positions // max(1, prod(windows.out)))
 
 
 def correlate(

@@ -11,7 +11,7 @@ Shapes: x (N, C, *size), w (C, O / groups, *kernel), bias (O,), output and its g
 import numpy as np
 from numpy.typing import NDArray
 
-from .conv import conv_backward_weight, correlate, correlate_back
+from .conv import conv_backward_weight, run_backward, run_forward
 from .conv_shapes import check_conv_transpose, conv_transpose_shape
 from .half import narrow, widen
 from .windows import Ints, Windows
@@ -38,7 +38,7 @@ def conv_transpose_forward(
     windows = Windows(shape[2:], w.shape[2:], stride, padding, dilation, x.shape[2:])
     x_wide, w_wide, b_wide = widen(x), widen(w), None if bias is None else widen(bias)
     out = np.empty(shape, x_wide.dtype)
-    correlate_back(x_wide, w_wide, b_wide, out, windows, groups)
+    run_backward(x_wide, w_wide, b_wide, out, windows, groups)
     return narrow(out, x.dtype)
 
 
@@ -56,7 +56,7 @@ def conv_transpose_backward_input(
     windows = Windows(grad.shape[2:], w.shape[2:], stride, padding, dilation, x_shape[2:])
     grad_wide, w_wide = widen(grad), widen(w)
     out = np.empty(x_shape, grad_wide.dtype)
-    correlate(grad_wide, w_wide, None, out, windows, groups)
+    run_forward(grad_wide, w_wide, None, out, windows, groups)
     return narrow(out, grad.dtype)
 
 
