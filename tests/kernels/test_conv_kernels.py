@@ -3,7 +3,6 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from conv_cases import CONVS, TRANSPOSED, randn
 
 from clew.kernels import depthwise, windows
 from clew.kernels.conv import (
@@ -17,6 +16,7 @@ from clew.kernels.conv_transpose import (
     conv_transpose_backward_weight,
     conv_transpose_forward,
 )
+from conv_cases import CONVS, TRANSPOSED, randn
 
 torch = pytest.importorskip("torch")
 

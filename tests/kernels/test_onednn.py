@@ -6,13 +6,13 @@ import threading
 
 import numpy as np
 import pytest
-from conv_cases import CONVS, TRANSPOSED, randn
 
 import clew
 from clew.backends import mkldnn
 from clew.kernels import onednn, windows
 from clew.kernels.conv import conv_backward_input, conv_backward_weight, conv_forward
 from clew.kernels.conv_transpose import conv_transpose_forward
+from conv_cases import CONVS, TRANSPOSED, randn
 
 needs_onednn = pytest.mark.skipif(not onednn.is_available(), reason="oneDNN is not installed")
 LARGE = ((7, 16, 20, 18), (24, 16, 3, 3), (1, 1), (1, 1), (1, 1), 1)
@@ -100,8 +100,7 @@ def test_python_threads_each_have_primitives():
     expected, found = results(*LARGE), []
 
     def run():
-        for _ in range(5):
-            found.append(results(*LARGE))
+        found.extend([results(*LARGE) for _ in range(5)])
 
     threads = [threading.Thread(target=run) for _ in range(4)]
     for thread in threads:

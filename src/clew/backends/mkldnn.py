@@ -1,4 +1,4 @@
-"""oneDNN, which PyTorch knows by its old name: convolutions, where the extra ``onednn`` is installed.
+"""oneDNN, by the old name that PyTorch has for it: convolutions, with the extra ``onednn``.
 
 ``clew.backends.mkldnn.enabled`` can be read and set: with False, convolutions are NumPy's.  So is
 the environment's ``CLEW_ONEDNN=0``.  Results of the two agree within a few units in the last place.

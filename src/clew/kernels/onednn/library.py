@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from ctypes import POINTER, byref, c_int, c_int64, c_size_t, c_void_p
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ class Library:
 
     def plain(self, shape: Sequence[int]) -> Handle:
         """Describes a contiguous float32 array."""
-        steps = np.cumprod([1, *shape[:0:-1]])[::-1]
+        steps = [prod(shape[i + 1 :]) for i in range(len(shape))]
         return self._make(
             "memory_desc_create_with_strides", "memory_desc_destroy",
             len(shape), numbers(shape), _FLOAT32, numbers(steps),
@@ -136,7 +137,7 @@ class Library:
         self._c.dnnl_memory_set_data_handle(memory.pointer, address)
 
     def wanted(self, description: Handle, argument: int) -> tuple[c_void_p, int]:
-        """The layout that a primitive wants for an argument, owned by `description`, and its bytes."""
+        """The layout wanted for an argument, which belongs to `description`, and its bytes."""
         pointer = c_void_p(
             self._c.dnnl_primitive_desc_query_md(
                 description.pointer, _ARGUMENT_DESCRIPTION, argument
@@ -192,7 +193,7 @@ class Primitive:
         self,
         library: Library,
         description: Handle,
-        reads: dict[int, Sequence[int]],
+        reads: Mapping[int, Sequence[int]],
         writes: tuple[int, Sequence[int]],
     ) -> None:
         self._library = library
