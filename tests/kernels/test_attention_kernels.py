@@ -51,7 +51,8 @@ def test_small_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     grad = np.ones_like(q)
     whole = kernels.attention(q, k, v, None, True, 0.3)
     gradients = backward(grad, q, k, v, None, *whole, True, 0.3)
-    monkeypatch.setattr(kernels, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(kernels, "TILE_BYTES", 1)
+    monkeypatch.setattr(kernels, "_ROWS", 1)
     parts = kernels.attention(q, k, v, None, True, 0.3)
     for a, b in zip(whole, parts):
         np.testing.assert_allclose(a, b, rtol=1e-14)

@@ -1,22 +1,110 @@
 """Scaled dot-product attention that keeps no matrix of weights. Imports NumPy, sibling kernels.
 
-The weights, softmax(scale * q @ k.T + mask), are made for a few heads at a time and made again in
-the backward pass, from the logarithm of their sums (Dao et al., 2022, "FlashAttention").
+The weights, softmax(scale * q @ k.T + mask), are made a tile at a time: some queries of a head, or
+all of some heads. The backward pass makes them again, from the logarithm of their sums (Dao et al.,
+2022, "FlashAttention"). Where a query sees only the keys up to its own number, a tile leaves out
+the keys that none of its queries sees.
 
 Shapes: q (N, H, L, E), k and v (N, H', S, E) where H' divides H; the mask, which is added to the
 logits, broadcasts to (N, H, L, S). A row that may attend to nothing gives zeros. Results lie in
 memory as q, k and v do. Half precision is computed in float32.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from clew.threads import split
+
+from .compiled import twins
 from .half import narrow, widen
-from .windows import BLOCK_BYTES
 
 Gradients = tuple[NDArray | None, NDArray | None, NDArray | None]
+
+TILE_BYTES = 1 << 20
+"""Of a tile; as many again are read and written beside it, and stay in the cache."""
+
+_ROWS = 128
+"""Queries that a tile has at least, for the sake of the matrix products."""
+
+_SMALL = 4096
+"""Weights from which twins are faster."""
+
+_GRAIN = 1 << 16
+"""Weights that a thread computes at least."""
+
+
+class _Tile(NamedTuple):
+    """Queries from `first` to `last` of the heads `heads` of a sample, and keys up to `keys`."""
+
+    sample: int
+    heads: slice
+    first: int
+    last: int
+    keys: int
+
+    @property
+    def queries(self) -> tuple[int, slice, slice]:
+        """Where they stand in q."""
+        return self.sample, self.heads, slice(self.first, self.last)
+
+    @property
+    def seen(self) -> tuple[int, slice, slice]:
+        """Where the keys stand in k, and their values in v."""
+        return self.sample, self.heads, slice(0, self.keys)
+
+
+class _Plan(NamedTuple):
+    """How the weights (N, H, L, S) of one call are made."""
+
+    shape: tuple[int, int, int, int]
+    dtype: np.dtype
+    added: NDArray | None
+    is_causal: bool
+    scale: float
+
+    def for_each(self, function: Callable[[_Tile], None]) -> None:
+        """Call `function` for all tiles; those of the same heads in the same thread, in order."""
+        batch, heads, length, keys = self.shape
+        if prod(self.shape) == 0:
+            return
+        together = max(1, TILE_BYTES // (length * keys * self.dtype.itemsize))
+        groups = [
+            (sample, slice(start, start + together))
+            for sample in range(batch)
+            for start in range(0, heads, together)
+        ]
+
+        def piece(start: int, stop: int) -> None:
+            for group in groups[start:stop]:
+                for tile in self._tiles(*group):
+                    function(tile)
+
+        weights = prod(self.shape) // len(groups)
+        split(piece, len(groups), max(1, _GRAIN // weights))
+
+    def _tiles(self, sample: int, heads: slice) -> Iterator[_Tile]:
+        length, keys = self.shape[2:]
+        rows = max(_ROWS, TILE_BYTES // (keys * self.dtype.itemsize))
+        for first in range(0, length, rows):
+            last = min(first + rows, length)
+            yield _Tile(sample, heads, first, last, min(keys, last) if self.is_causal else keys)
+
+    def logits(self, q: NDArray, k: NDArray, tile: _Tile) -> tuple[NDArray, float]:
+        """The logits of a tile, and what is still to multiply them by."""
+        logits = np.matmul(q[tile.queries], k[tile.seen].mT)
+        if self.added is None:
+            return logits, self.scale
+        logits *= self.scale
+        logits += self.added[tile.queries]
+        return logits, 1.0
+
+    def twins(self) -> Any:
+        """The compiled twins, or None for NumPy's."""
+        return twins("attention", self.dtype) if prod(self.shape) > _SMALL else None
 
 
 def attention(
@@ -32,21 +120,18 @@ def attention(
     logs = np.empty(q.shape[:3], q.dtype)
     if k.shape[2] == 0:
         out[...], logs[...] = 0, np.inf
-        return narrow(out, dtype), logs
-    added = _added_mask(mask, q, k, is_causal)
-    for block in _blocks(q, k):
-        weights = _logits(q, k, added, block, scale)
-        maximum = weights.max(axis=-1, keepdims=True)
-        maximum[np.isneginf(maximum)] = 0
-        weights -= maximum
-        np.exp(weights, out=weights)
-        total = weights.sum(axis=-1, keepdims=True)
-        nothing = total == 0
-        total[nothing] = 1
-        out[block] = np.matmul(weights, v[block]) / total
-        log = np.log(total) + maximum
-        log[nothing] = np.inf
-        logs[block] = log[..., 0]
+    plan = _plan(q, k, mask, is_causal, scale)
+    fast = plan.twins()
+    softmax = _softmax_tile if fast is None else fast.softmax_tile
+
+    def compute(tile: _Tile) -> None:
+        weights, scale = plan.logits(q, k, tile)
+        sums = np.empty(weights.shape[:2], weights.dtype)
+        softmax(weights, sums, scale, tile.first, is_causal)
+        logs[tile.queries] = sums
+        np.matmul(weights, v[tile.seen], out=out[tile.queries])
+
+    plan.for_each(compute)
     return narrow(out, dtype), logs
 
 
@@ -69,28 +154,77 @@ def attention_backward(
     of_q = np.zeros_like(q) if need[0] else None
     of_k = np.zeros_like(k) if need[1] else None
     of_v = np.zeros_like(v) if need[2] else None
-    added = _added_mask(mask, q, k, is_causal)
-    for block in _blocks(q, k) if k.shape[2] else ():
-        weights = _logits(q, k, added, block, scale)
-        weights -= logs[block][..., None]
-        np.exp(weights, out=weights)
+    means = np.einsum("nhle,nhle->nhl", g, out)
+    plan = _plan(q, k, mask, is_causal, scale)
+    fast = plan.twins()
+    slopes_of = _slopes_tile if fast is None else fast.slopes_tile
+
+    def compute(tile: _Tile) -> None:
+        weights, rest = plan.logits(q, k, tile)
+        slopes = np.matmul(g[tile.queries], v[tile.seen].mT)
+        sums, mean = (np.ascontiguousarray(x[tile.queries]) for x in (logs, means))
+        slopes_of(weights, slopes, sums, mean, rest, tile.first, is_causal)
+        if rest != scale:
+            slopes *= scale
         if of_v is not None:
-            of_v[block] = np.matmul(weights.mT, g[block])
-        if of_q is None and of_k is None:
-            continue
-        slope = np.matmul(g[block], v[block].mT)
-        slope -= np.einsum("hle,hle->hl", g[block], out[block])[..., None]
-        slope *= weights
-        slope *= scale
+            of_v[tile.seen] += np.matmul(weights.mT, g[tile.queries])
         if of_q is not None:
-            of_q[block] = np.matmul(slope, k[block])
+            np.matmul(slopes, k[tile.seen], out=of_q[tile.queries])
         if of_k is not None:
-            of_k[block] = np.matmul(slope.mT, q[block])
+            of_k[tile.seen] += np.matmul(slopes.mT, q[tile.queries])
+
+    plan.for_each(compute)
     return (
         None if of_q is None else narrow(of_q, dtype),
         None if of_k is None else narrow(_over_heads(of_k, groups), dtype),
         None if of_v is None else narrow(_over_heads(of_v, groups), dtype),
     )
+
+
+def _softmax_tile(tile: NDArray, logs: NDArray, scale: float, first: int, causal: bool) -> None:
+    """See `compiled.attention.softmax_tile`."""
+    tile *= scale
+    _hide(tile, first, causal, -np.inf)
+    maximum = tile.max(axis=-1, keepdims=True)
+    maximum[np.isneginf(maximum)] = 0
+    tile -= maximum
+    np.exp(tile, out=tile)
+    total = tile.sum(axis=-1, keepdims=True)
+    nothing = total == 0
+    total[nothing] = 1
+    tile /= total
+    log = np.log(total) + maximum
+    log[nothing] = np.inf
+    logs[...] = log[..., 0]
+
+
+def _slopes_tile(
+    tile: NDArray, slopes: NDArray, logs: NDArray, means: NDArray, scale: float, first: int,
+    causal: bool,
+) -> None:  # fmt: skip
+    """See `compiled.attention.slopes_tile`."""
+    tile *= scale
+    tile -= logs[..., None]
+    np.exp(tile, out=tile)
+    _hide(tile, first, causal, 0)
+    slopes -= means[..., None]
+    slopes *= tile
+    slopes *= scale
+
+
+def _hide(tile: NDArray, first: int, causal: bool, value: float) -> None:
+    """Set what stands for keys that a query does not see."""
+    rows, keys = tile.shape[1:]
+    if causal and first < keys:
+        tile[..., first:][..., ~np.tri(rows, keys - first, dtype=bool)] = value
+
+
+def _plan(q: NDArray, k: NDArray, mask: NDArray | None, is_causal: bool, scale: float) -> _Plan:
+    shape = (*q.shape[:3], k.shape[2])
+    added = None
+    if mask is not None:
+        added = np.broadcast_to(widen(mask).astype(q.dtype, copy=False), shape)
+    return _Plan(shape, q.dtype, added, is_causal, scale)
 
 
 def _for_each_head(x: NDArray, q: NDArray) -> NDArray:
@@ -105,37 +239,8 @@ def _over_heads(grad: NDArray, groups: int) -> NDArray:
     return grad if heads == groups else grad.reshape(batch, groups, -1, *rest).sum(axis=2)
 
 
-def _added_mask(mask: NDArray | None, q: NDArray, k: NDArray, is_causal: bool) -> NDArray | None:
-    """What is added to the logits (N, H, L, S), a view of less, or None."""
-    shape = (*q.shape[:3], k.shape[2])
-    if is_causal:
-        mask = causal_mask(shape[2], shape[3], q.dtype)
-    if mask is None:
-        return None
-    return np.broadcast_to(widen(mask).astype(q.dtype, copy=False), shape)
-
-
 def causal_mask(length: int, keys: int, dtype: DTypeLike) -> NDArray:
     """What makes row i attend to the columns up to i only, when it is added to the logits."""
     mask = np.zeros((length, keys), dtype)
     mask[~np.tri(length, keys, dtype=bool)] = -np.inf
     return mask
-
-
-def _blocks(q: NDArray, k: NDArray) -> Iterator[tuple[int, slice]]:
-    """Heads of a sample whose weights together stay within `BLOCK_BYTES` (or one head)."""
-    batch, heads, length = q.shape[:3]
-    step = max(1, BLOCK_BYTES // max(1, length * k.shape[2] * q.itemsize))
-    for sample in range(batch):
-        for start in range(0, heads, step):
-            yield sample, slice(start, start + step)
-
-
-def _logits(
-    q: NDArray, k: NDArray, added: NDArray | None, block: tuple[int, slice], scale: float
-) -> NDArray:
-    logits = np.matmul(q[block], k[block].mT)
-    logits *= scale
-    if added is not None:
-        logits += added[block]
-    return logits

@@ -1,0 +1,71 @@
+"""The compiled twins of attention agree with NumPy."""
+
+import numpy as np
+import pytest
+
+from clew.kernels import attention
+from clew.kernels.compiled import switch, twins
+
+DTYPES = ("float32", "float64")
+
+
+def both(monkeypatch, function, *arguments):
+    """The results with twins, whatever the size, and without."""
+    monkeypatch.setattr(attention, "_SMALL", 0)
+    fast = function(*arguments)
+    switch(False)
+    try:
+        return fast, function(*arguments)
+    finally:
+        switch(True)
+
+
+def close(fast, plain, dtype):
+    eps = np.finfo(dtype).eps
+    for x, y in zip(fast, plain):
+        assert x.dtype == dtype
+        np.testing.assert_allclose(x, y, rtol=40 * eps, atol=40 * eps)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("tile_rows", [128, 3])
+@pytest.mark.parametrize("keys, kind", [(9, "causal"), (20, "causal"), (13, "mask"), (17, "")])
+def test_tiles(monkeypatch, dtype, tile_rows, keys, kind):
+    monkeypatch.setattr(attention, "_ROWS", tile_rows)
+    if tile_rows < 128:
+        monkeypatch.setattr(attention, "TILE_BYTES", 1)
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.normal(size=(2, 3, n, 5)).astype(dtype) for n in (13, keys, keys))
+    grad = rng.normal(size=q.shape).astype(dtype)
+    mask = np.where(rng.random((2, 1, 13, keys)) < 0.5, -np.inf, 0) if kind == "mask" else None
+    if mask is not None:
+        mask[:, :, 4] = -np.inf
+    rest = kind == "causal", 0.4
+    fast, plain = both(monkeypatch, attention.attention, q, k, v, mask, *rest)
+    close(fast, plain, dtype)
+    given = grad, q, k, v, mask, *plain, *rest
+    close(*both(monkeypatch, attention.attention_backward, *given), dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e-40, 3e38])
+def test_extreme_values(monkeypatch, dtype, value):
+    x = np.random.default_rng(0).normal(size=(1, 1, 4, 11)).astype(dtype)
+    x[0, 0, 2, 9] = value
+    with np.errstate(all="ignore"):
+        fast, plain = both(monkeypatch, attention.attention, x, x, x, None, False, 0.5)
+        close(fast, plain, dtype)
+        given = x, x, x, x, None, *plain, False, 0.5
+        close(*both(monkeypatch, attention.attention_backward, *given), dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("keys", [1, 7, 8, 9, 23])
+def test_the_largest_number_is_found_wherever_it_stands(dtype, keys):
+    """The logarithm of the sum of exponentials is the one number that is far above the others."""
+    tile = np.zeros((1, keys, keys), dtype)
+    tile[0, range(keys), range(keys)] = 1000
+    logs = np.empty((1, keys), dtype)
+    twins("attention", tile.dtype).softmax_tile(tile, logs, 1.0, 0, False)
+    np.testing.assert_array_equal(logs, 1000)
+    np.testing.assert_array_equal(tile[0], np.eye(keys))
