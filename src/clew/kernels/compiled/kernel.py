@@ -40,6 +40,11 @@ inline = numba.njit(forceinline=True, fastmath=set(EXACT), error_model="numpy", 
 """Decorates a scalar function that twins call; its code is put in place of the call, whatever its
 size: a loop with a call in it has no vector instructions."""
 
+inline_reordered = numba.njit(
+    inline="never", fastmath=set(REORDERED), error_model="numpy", nogil=True
+)
+"""The same for a function with sums of its own: liberties belong to the text, not to who calls."""
+
 _CHECKED = os.environ.get("CLEW_NUMBA") == "check"
 
 
