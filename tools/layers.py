@@ -20,7 +20,17 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
     ),
     (
         "arrays",
-        ("allocator", "quiet", "storage", "sharing", "promotion", "kernels", "rng", "threads"),
+        (
+            "allocator",
+            "quiet",
+            "storage",
+            "sharing",
+            "packing",
+            "promotion",
+            "kernels",
+            "rng",
+            "threads",
+        ),
     ),
     ("ops", ("op", "plan", "ops")),
     (
@@ -30,6 +40,7 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
             for m in (
                 "node",
                 "saved",
+                "saved_small",
                 "modes",
                 "handles",
                 "hooks",

@@ -61,6 +61,9 @@ class Observer:
     def on_grad(self, leaf: Any) -> None:
         """The program has assigned to the ``grad`` of a tensor."""
 
+    def on_kept_whole(self, saved: Any) -> None:
+        """A node keeps a tensor of which it has kept a packed form until now."""
+
     def on_release(self, node: Any) -> None:
         """A node's saved values are about to be let go by a backward pass."""
 

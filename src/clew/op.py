@@ -51,6 +51,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from clew.packing import Packing
 from clew.promotion import RULES
 
 REQUIRED: Any = inspect.Parameter.empty
@@ -176,7 +177,7 @@ class Op:
         forward: arrays and attributes in, array (or tuple of arrays) out.
         label: the name that users know it by, where that is another.
         module: the name of the module that declares it.
-        aliases: other names that it is published under.
+        aliases: other names for it.
         promote: how the operands' types are brought together before the forward, a key of
             `clew.promotion.RULES`, or None.
         view: the result shares the first input's memory.
@@ -184,31 +185,31 @@ class Op:
         number_first: the first of two inputs may be a number, as in ``remainder(2, x)``.
         node_name: the name of its graph nodes, PyTorch's where it has one.
         no_grad_outputs: indices of outputs that never require grad (integer results).
-        order: the parameters as users (and rules) give them by position, as in
-            ``"self, dim, index"``, where that is not inputs first.
+        order: the parameters by position, as in ``"self, dim, index"``, if that isn't inputs first.
         publish: where users find it: any of "function", "method", "special" (a submodule); empty
             for internal ops.
         inplace: whether it has an in-place twin, ``name_``; or the op that the twin records, where
             that is another.
-        write: what the twin does to the first array, where that is cheaper than to compute the
-            whole result and copy it; called like `forward`, it must refuse before it changes.
+        packings: by name, how less is kept of what a rule names (Note [Packings], ``packing.py``).
+        write: what the twin does to the first array, where that is cheaper than `forward` and a
+            copy; called like `forward`, it must refuse before it changes.
         jvp: how tangents go through it, see Note [Forward rules] in ``autograd/forward_rules.py``.
         derived_from: the name of the op that this one was derived from, if it was.
-        overloads: (when, op) pairs: what a call is recorded as instead of this op where ``when(op,
-            inputs, attrs)``; declared as a tuple of `Overload`.
+        overloads: (when, op) pairs, of `Overload`: what a call is recorded as instead.
         in_place: what its in-place twin records, where that is another node (``inplace_node=``) or
             the twin alone is recorded (``inplace_rules=``); else None.
         without: the input that an overload has no edge for, or "".
         domain: for an elementwise op the values that its generated tests take (Note [Domains]);
-            None for other ops, for which ``tests/ops/`` has sample calls.
+            other ops have sample calls in ``tests/ops/``.
     """
 
     __slots__ = (
         "aliases", "attr_names", "attrs", "default_attrs", "derived_from", "doc", "domain",
         "forward", "in_place", "inplace", "input_defaults", "inputs", "jvp", "keyword_only",
         "label", "module", "name", "no_grad_outputs", "node_class", "node_name", "number_first",
-        "order", "outputs", "overloads", "plain_count", "plans", "promote", "promotion", "publish",
-        "rules", "tensors_only", "variadic_attr", "variadic_input", "view", "without", "write",
+        "order", "outputs", "overloads", "packings", "plain_count", "plans", "promote", "promotion",
+        "publish", "rules", "tensors_only", "variadic_attr", "variadic_input", "view", "without",
+        "write",
     )  # fmt: skip
 
     def __init__(
@@ -245,6 +246,7 @@ class Op:
         self.publish: tuple[str, ...] = options.pop("publish", ("function", "method"))
         self.inplace: bool | str = options.pop("inplace", False)
         self.write: Callable[..., Any] | None = options.pop("write", None)
+        self.packings: dict[str, Packing] = options.pop("packings", NO_ATTRS)
         self.aliases: tuple[str, ...] = options.pop("aliases", ())
         self.domain: str | None = options.pop("domain", None)
         self.jvp: Any = options.pop("jvp", "elementwise" if self.domain else "twice")

@@ -59,14 +59,15 @@ class Plan:
             not ask where there is one gradient only, or a list of them.
         saves: what to keep.
         calls: which rules to run.
+        packings: (position among the saves, how less is kept) of what may be packed.
         only_call: the function and edge of the only call, where it takes just the gradient and all
             that is saved, in order; else None.
         holds_tensors: whether a tensor is among what is kept.
         saves_first_input: whether the first input is (an in-place twin must copy it first).
     """
 
-    __slots__ = ("calls", "holds_tensors", "inputs", "only_call", "saves", "saves_by_edge",
-                 "saves_first_input")  # fmt: skip
+    __slots__ = ("calls", "holds_tensors", "inputs", "only_call", "packings", "saves",
+                 "saves_by_edge", "saves_first_input")  # fmt: skip
 
     def __init__(self, op: Op, mask: int, count: int) -> None:
         rules = dict.fromkeys(rule for name, rule in op.rules.items() if name != op.without)
@@ -84,6 +85,9 @@ class Plan:
         saves |= {_resolve(op, name) for name in kept_in_any_case(op)}
         # PyTorch saves by name, inputs before the forward and outputs after it.
         self.saves = tuple(sorted(saves, key=lambda save: (save.kind == OUTPUT, save.name)))
+        self.packings = tuple(
+            [(i, op.packings[s.name]) for i, s in enumerate(self.saves) if s.name in op.packings]
+        )
         calls: list[Call] = []
         for rule in needed:
             positions = tuple(self.saves.index(_resolve(op, name)) for name in rule.names)

@@ -9,6 +9,7 @@ from clew import storage
 from clew.autograd import anomaly
 from clew.autograd.node import OpNode, node_class
 from clew.autograd.saved import SavedTensor, SavedTuple, hook_stack, save_input, save_output
+from clew.autograd.saved_small import keep_whole, pack
 from clew.autograd.views import NO_EDGE, rebase
 from clew.errors import InferenceTensorError
 from clew.op import REGISTRY, Op
@@ -35,6 +36,8 @@ def record(
     if known != mask and plan.saves_by_edge:
         plan = plan_for(op, known, len(inputs))
     saved = _save(plan, inputs, outs) if plan.saves else ()
+    if plan.packings:
+        saved = pack(plan, saved, outs, attrs)
     make = op.node_class or node_class(op)
     # Between here and the user stand this function, `apply` and the op's public function.
     node: OpNode = make(plan, edges, saved, attrs, metas, here(skip=2))
@@ -113,9 +116,9 @@ def _save_one(x: Any) -> Any:
             x,
             "use x.clone(), or compute x under no_grad instead of inference_mode",
         )
-    if hook_stack.pairs:
-        return save_input(x)
-    return SavedTensor(x, x._counter.value)
+    if not hook_stack.pairs and x._meta is not None:
+        keep_whole(x)
+    return save_input(x)
 
 
 class Pending(NamedTuple):
@@ -153,7 +156,7 @@ def before_write(
 def after_write(pending: Pending, target: Tensor, attrs: dict[str, Any]) -> OpNode:
     """Make the node of a write and give it to what was written to."""
     op, plan, edges, saved = pending
-    saved = _save_outputs(plan, saved, (target,))
+    saved = pack(plan, _save_outputs(plan, saved, (target,)), (target,), attrs)
     make = op.node_class or node_class(op)
     metas = ((target._array.shape, target._array.dtype),)
     node: OpNode = make(plan, edges, saved, attrs, metas, here(skip=2))

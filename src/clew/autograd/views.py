@@ -60,6 +60,7 @@ class TensorMeta:
         retains_grad: whether a non-leaf keeps its gradient.
         site: the line that made a leaf that requires grad.
         inference: made in inference mode.
+        kept_small: a weak reference to what keeps a packed form of it (``saved_small.py``).
         name: a name given by the user.
         tangents: by level of forward mode, or None; see ``dual.py``.
         forward_base: the tensor that a view shares tangents with, where that is not `base`.
@@ -77,6 +78,7 @@ class TensorMeta:
     retains_grad = False
     site: Any = None
     inference = False
+    kept_small: Any = None
     name: str | None = None
     tangents: dict[Any, Any] | None = None
     forward_base: Any = None

@@ -8,6 +8,7 @@ that PyTorch raises, so that ``except`` and ``match=`` keep working; the rest is
     ├── NonScalarBackwardError    backward from more than one element without a gradient
     ├── GraphFreedError           a second backward through a graph whose saved values are gone
     ├── SavedTensorModifiedError  a saved tensor was written to before backward needed it
+    ├── PackedValueError          a look at a saved value of which only a packed form is kept
     ├── LeafModifiedError         an in-place write to a leaf that requires grad, or to its view
     ├── ViewModifiedError         an in-place write to a view that cannot take one
     ├── ExpandedWriteError        an in-place write to elements that share their memory
@@ -260,6 +261,22 @@ class SavedTensorModifiedError(AutogradError, RuntimeError):
             ("changed", changed_by),
             ("cure", cure),
         )
+
+
+class PackedValueError(AutogradError, RuntimeError):
+    """A look at what a node keeps in a packed form, after the tensor itself has gone."""
+
+    anchor = "packed-value"
+
+    def __init__(self, tensor: str, kept: str, saved_by: str | None) -> None:
+        super().__init__(
+            "The tensor that was saved is gone: of it, only what backward needs is kept",
+            ("tensor", tensor),
+            ("saved by", saved_by),
+            ("kept", kept),
+            ("cure", "keep a reference to the tensor for as long as you want to look at it, or "
+                     "record under saved_tensors_hooks, where tensors are saved as they are"),
+        )  # fmt: skip
 
 
 # -- in-place writes

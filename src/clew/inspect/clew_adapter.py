@@ -14,6 +14,7 @@ import numpy as np
 from clew import dtypes
 from clew.autograd.node import AccumulateGrad, Node
 from clew.autograd.saved import Freed, PackedTensor, SavedTensor
+from clew.autograd.saved_small import SavedSmall
 from clew.inspect.model import GraphNode, Saved
 from clew.inspect.reasons import reason
 from clew.plan import INPUT
@@ -145,12 +146,16 @@ def _saved(label: str, kept: SavedTensor | PackedTensor, kind: str) -> Saved:
     owner = root(array)
     shape, dtype = shape_and_type(tensor)
     changed = counter.value != kept.version
+    nbytes = array.nbytes
+    if isinstance(kept, SavedSmall) and kept.kept is not None:
+        nbytes = owner.nbytes
+        why = f"{why} ({kept.form.words})"
     writer = ""
     if changed and counter.writer_name:
         line = resolve(counter.writer)
         writer = counter.writer_name + (f", {line.file}:{line.line}" if line else "")
     return Saved(
-        label, shape, dtype, array.nbytes, id(owner), owner.nbytes, _role(kept), changed,
+        label, shape, dtype, nbytes, id(owner), owner.nbytes, _role(kept), changed,
         kept.version, counter.value, writer, why,
     )  # fmt: skip
 

@@ -9,6 +9,7 @@ import numpy as np
 from clew.kernels.select import SELECTABLE, choose, keep_where
 from clew.op import op
 from clew.ops.scalars import checked_number
+from clew.packing import two_kinds
 from clew.promotion import arithmetic
 from clew.rng.target import range_of
 
@@ -39,12 +40,23 @@ def _(F: Any, grad: Any, condition: Any) -> Any:
     return F.where(condition, 0, grad)
 
 
+def _inside(x: Any, *, min: Any = None, max: Any = None) -> Any:
+    if min is None:
+        return np.less_equal(x, max)
+    inside = np.greater_equal(x, min)
+    return inside if max is None else np.logical_and(inside, np.less_equal(x, max))
+
+
+_KEPT_BY_CLAMP = two_kinds(_inside)
+
+
 @op(
     "clamp(self; min=None, max=None)",
     node="ClampBackward1",
     inplace=True,
     publish=(),
     domain="off_kinks",
+    packings={"self": _KEPT_BY_CLAMP},
 )
 def clamp(x: Any, *, min: Any, max: Any) -> Any:
     """Limit to ``[min, max]``; None is no limit, and `max` wins over `min`."""
@@ -93,7 +105,7 @@ def _(F: Any, grad: Any, self: Any, min: Any, max: Any, *, need: Any) -> Any:
 _ONE_LIMIT: dict[str, Any] = {"publish": (), "inplace": True, "domain": "off_kinks"}
 
 
-@op("clamp_min(self; min)", **_ONE_LIMIT)
+@op("clamp_min(self; min)", packings={"self": _KEPT_BY_CLAMP}, **_ONE_LIMIT)
 def clamp_min(x: Any, *, min: Any) -> Any:
     """Limit from below."""
     return np.maximum(*arithmetic([x, min]))
@@ -104,7 +116,7 @@ def _(F: Any, grad: Any, self: Any, *, min: Any) -> Any:
     return F.where(F.ge(self, min), grad, 0)
 
 
-@op("clamp_max(self; max)", **_ONE_LIMIT)
+@op("clamp_max(self; max)", packings={"self": _KEPT_BY_CLAMP}, **_ONE_LIMIT)
 def clamp_max(x: Any, *, max: Any) -> Any:
     """Limit from above."""
     return np.minimum(*arithmetic([x, max]))

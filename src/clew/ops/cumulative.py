@@ -13,6 +13,7 @@ from clew.dtypes import scalar_name
 from clew.op import op
 from clew.ops.layout import contiguous
 from clew.ops.rules import conj, is_complex, numpy_dtype, wrap_dim
+from clew.packing import INDICES, SHAPE
 
 _WIDER = {"float16": np.float32, "bfloat16": np.float32, "float32": np.float64,
           "complex64": np.complex128}  # fmt: skip
@@ -149,7 +150,8 @@ def _running_extremum(name: str, ufunc: Any) -> None:
 
     op(
         f"{name}(self; dim) -> values, indices", forward, publish=(), no_grad_outputs=(1,),
-        self=rule, doc="The extremum so far along `dim` and where it stands.",
+        packings={"self": SHAPE, "indices": INDICES}, self=rule,
+        doc="The extremum so far along `dim` and where it stands.",
     )  # fmt: skip
 
 

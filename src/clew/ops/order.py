@@ -14,6 +14,7 @@ from clew.dtypes import scalar_name
 from clew.op import op
 from clew.ops.layout import contiguous, laid_out_like
 from clew.ops.rules import wrap_dim
+from clew.packing import INDICES
 
 # -- sorting
 
@@ -46,14 +47,14 @@ def _put_back(F: Any, grad: Any, indices: Any, shape: Any, dim: int, keepdim: bo
 
 
 @op("sort(self; dim=-1, descending=False) -> values, indices", publish=(),
-    no_grad_outputs=(1,))  # fmt: skip
+    no_grad_outputs=(1,), packings={"indices": INDICES})  # fmt: skip
 def sort(x: Any, *, dim: int, descending: bool) -> Any:
     """The elements in order along `dim`, and where each came from."""
     return _sorted(x, dim, descending)
 
 
 @op("sort_stable(self; stable, dim=-1, descending=False) -> values, indices", publish=(),
-    no_grad_outputs=(1,), node="SortBackward1")  # fmt: skip
+    no_grad_outputs=(1,), packings={"indices": INDICES}, node="SortBackward1")  # fmt: skip
 def sort_stable(x: Any, *, stable: bool, dim: int, descending: bool) -> Any:
     """`sort`, asked for with ``stable=``."""
     return _sorted(x, dim, descending)
@@ -73,7 +74,7 @@ def argsort(x: Any, *, dim: int, descending: bool, stable: bool) -> Any:
 
 
 @op("topk(self; k, dim=-1, largest=True, sorted=True) -> values, indices", publish=(),
-    no_grad_outputs=(1,))  # fmt: skip
+    no_grad_outputs=(1,), packings={"indices": INDICES})  # fmt: skip
 def topk(x: Any, *, k: int, dim: int, largest: bool, sorted: bool) -> Any:
     """The `k` largest (or smallest) elements along `dim` in order, and where they stand."""
     _refuse_complex(x, " topk does not support complex dtypes on CPU")
@@ -133,7 +134,7 @@ def _refuse_bool(x: Any, name: str) -> None:
 
 
 @op("kthvalue(self; k, dim=-1, keepdim=False) -> values, indices", publish=(),
-    no_grad_outputs=(1,))  # fmt: skip
+    no_grad_outputs=(1,), packings={"indices": INDICES})  # fmt: skip
 def kthvalue(x: Any, *, k: int, dim: int, keepdim: bool) -> Any:
     """The `k`-th smallest element along `dim`, counted from 1, and where it stands."""
     dim = _check_selection(x, dim, "kthvalue")
@@ -195,7 +196,7 @@ def _median(name: str, skip_nan: bool) -> None:
     )  # fmt: skip
     op(
         f"{name}_dim(self; dim, keepdim=False) -> values, indices", along, publish=(),
-        node=f"{node}Backward1", no_grad_outputs=(1,), self=rule,
+        node=f"{node}Backward1", no_grad_outputs=(1,), packings={"indices": INDICES}, self=rule,
         doc="The median along `dim` and where it stands.",
     )  # fmt: skip
 
@@ -209,7 +210,7 @@ _median("nanmedian", skip_nan=True)
 
 
 @op("mode(self; dim=-1, keepdim=False) -> values, indices", publish=(),
-    no_grad_outputs=(1,))  # fmt: skip
+    no_grad_outputs=(1,), packings={"indices": INDICES})  # fmt: skip
 def mode(x: Any, *, dim: int, keepdim: bool) -> Any:
     """The most frequent element along `dim`, the smallest of several, and where it stands last."""
     dim = _check_selection(x, dim, "mode")

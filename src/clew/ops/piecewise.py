@@ -17,6 +17,7 @@ from clew.kernels.pointwise import pointwise
 from clew.kernels.select import choose, keep_where
 from clew.op import op
 from clew.ops.checks import floating_only, real_only
+from clew.packing import two_kinds
 
 
 def _constant(F: Any, grad: Any) -> Any:
@@ -27,7 +28,10 @@ def _constant(F: Any, grad: Any) -> Any:
 # -- relu and threshold
 
 
-@op("relu(self)", inplace=True, domain="off_kinks")
+_KEPT_BY_RELU = two_kinds(lambda x: np.logical_not(np.less_equal(x, 0)), as_bools=True)
+
+
+@op("relu(self)", inplace=True, domain="off_kinks", packings={"result": _KEPT_BY_RELU})
 def relu(x: Any) -> Any:
     """``max(self, 0)``; NaN stays NaN.
 
@@ -74,9 +78,13 @@ def _threshold_grad(F: Any, grad: Any, self: Any, *, threshold: Any) -> Any:
     return F.threshold_backward(grad, self, threshold=threshold)
 
 
+_KEPT_BY_THRESHOLD = two_kinds(
+    lambda x, *, threshold, value: np.logical_not(np.less_equal(x, threshold))
+)
+
 op(
     "threshold(self; threshold, value)", _threshold, publish=("function",), domain="off_kinks",
-    self=_threshold_grad,
+    self=_threshold_grad, packings={"self": _KEPT_BY_THRESHOLD},
 )  # fmt: skip
 op(
     "threshold_inplace(self; threshold, value)", _threshold, publish=(),
@@ -100,8 +108,11 @@ def _leaky(x: Any, *, negative_slope: float) -> Any:
     return np.add(np.maximum(x, 0), np.multiply(np.minimum(x, 0), negative_slope))
 
 
+_KEPT_BY_LEAKY_RELU = two_kinds(lambda x, *, negative_slope: np.greater(x, 0), as_bools=True)
+
 op(
     "leaky_relu(self; negative_slope=0.01)", _leaky_relu, publish=(), domain="off_kinks",
+    packings={"self": _KEPT_BY_LEAKY_RELU},
     self=lambda F, grad, self, *, negative_slope: F.leaky_relu_backward(
         grad, self, negative_slope=negative_slope
     ),
@@ -121,6 +132,7 @@ def _leaky_relu_grad_by_result(F: Any, grad: Any, result: Any, *, negative_slope
 op(
     "leaky_relu_inplace(self; negative_slope=0.01)", _leaky_relu, publish=(), inplace=True,
     node="LeakyReluBackward1", domain="off_kinks", self=_leaky_relu_grad_by_result,
+    packings={"result": _KEPT_BY_LEAKY_RELU},
 )  # fmt: skip
 
 
@@ -192,7 +204,11 @@ op(
 # -- clipped lines
 
 
-@op("hardtanh(self; min_val=-1.0, max_val=1.0)", publish=(), inplace=True, domain="off_kinks")
+_KEPT_BY_HARDTANH = two_kinds(lambda x, *, min_val, max_val: _inside(x, min_val, max_val))
+
+
+@op("hardtanh(self; min_val=-1.0, max_val=1.0)", publish=(), inplace=True, domain="off_kinks",
+    packings={"self": _KEPT_BY_HARDTANH})  # fmt: skip
 def hardtanh(x: Any, *, min_val: Any, max_val: Any) -> Any:
     """Limit to ``[min_val, max_val]``.
 
@@ -225,8 +241,11 @@ def _(F: Any, grad: Any, self: Any, *, min_val: Any, max_val: Any) -> Any:
 @pointwise(twin="hardtanh_backward")
 def hardtanh_backward(grad: Any, x: Any, *, min_val: Any, max_val: Any) -> Any:
     """`grad_output` where `self` is strictly inside the limits (or NaN), else 0."""
-    outside = np.logical_or(np.less_equal(x, min_val), np.greater_equal(x, max_val))
-    return keep_where(np.logical_not(outside), grad)
+    return keep_where(_inside(x, min_val, max_val), grad)
+
+
+def _inside(x: Any, low: Any, high: Any) -> Any:
+    return np.logical_not(np.logical_or(np.less_equal(x, low), np.greater_equal(x, high)))
 
 
 @hardtanh_backward.grad("grad_output")
@@ -301,18 +320,25 @@ def _(F: Any, grad: Any, grad_output: Any, self: Any) -> Any:
 # -- shrinkage
 
 
+_KEPT_BY_SHRINKAGE = {
+    "self": two_kinds(lambda x, *, lambd: np.logical_not(np.less_equal(np.abs(x), lambd)))
+}
+
+
 def _shrink_rule(F: Any, grad: Any, self: Any, *, lambd: float) -> Any:
     return F.shrink_backward(grad, self, lambd=lambd)
 
 
-@op("hardshrink(self; lambd=0.5)", domain="off_kinks", self=_shrink_rule)
+@op("hardshrink(self; lambd=0.5)", domain="off_kinks", self=_shrink_rule,
+    packings=_KEPT_BY_SHRINKAGE)  # fmt: skip
 def hardshrink(x: Any, *, lambd: float) -> Any:
     """`self` outside ``[-lambd, lambd]``, 0 inside."""
     floating_only(x, "hardshrink_cpu")
     return keep_where(np.logical_not(np.less_equal(np.abs(x), lambd)), x)
 
 
-@op("softshrink(self; lambd=0.5)", publish=(), domain="off_kinks", self=_shrink_rule)
+@op("softshrink(self; lambd=0.5)", publish=(), domain="off_kinks", self=_shrink_rule,
+    packings=_KEPT_BY_SHRINKAGE)  # fmt: skip
 def softshrink(x: Any, *, lambd: float) -> Any:
     """`self` moved by `lambd` towards 0; 0 where it is no further away than that.
 

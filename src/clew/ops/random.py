@@ -13,6 +13,7 @@ import numpy as np
 
 from clew import rng
 from clew.op import Op, op
+from clew.packing import BITS
 
 
 def _filling(
@@ -138,7 +139,7 @@ def poisson(x: Any, *, generator: Any) -> Any:
 
 
 @op("dropout_by_mask(self, mask; scale)", publish=(), inplace=True, label="dropout",
-    node="MulBackward0", jvp="bilinear")  # fmt: skip
+    node="MulBackward0", jvp="bilinear", packings={"mask": BITS})  # fmt: skip
 def dropout_by_mask(x: Any, mask: Any, *, scale: float) -> Any:
     """`self` times `scale` where `mask` is true, times 0 elsewhere; the two broadcast."""
     return np.multiply(x, np.multiply(mask, x.dtype.type(scale)))

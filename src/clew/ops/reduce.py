@@ -9,6 +9,7 @@ import numpy as np
 
 from clew.op import op
 from clew.ops.rules import conj, count, keep_dims, numpy_dtype, wrap_dim, wrap_dims
+from clew.packing import INDICES
 
 
 def _sum(x: Any, axis: Any, keepdims: bool, dtype: Any) -> Any:
@@ -158,7 +159,7 @@ def _extremum_with_index(name: str, argument: Any) -> Any:
     return op(
         f"{name}_dim(self; dim, keepdim=False) -> values, indices", forward, publish=(),
         doc=f"The {name} along `dim` and where it stands.", node=f"{name.capitalize()}Backward0",
-        no_grad_outputs=(1,), self=rule,
+        no_grad_outputs=(1,), self=rule, packings={"indices": INDICES},
     )  # fmt: skip
 
 

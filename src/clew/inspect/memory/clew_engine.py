@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from clew.autograd.node import FIRST, AccumulateGrad, Node, OpNode, next_sequence_nr
 from clew.autograd.saved import PackedTensor, SavedTensor, SavedTuple
+from clew.autograd.saved_small import SavedSmall
 from clew.inspect.memory.engine import BEFORE, MADE, OFTEN, Engine
 from clew.inspect.memory.log import (
     BUFFER,
@@ -25,6 +27,7 @@ from clew.inspect.memory.log import (
     PARAMETER,
     TEMPORARY,
     Event,
+    Keeper,
     Log,
     Storage,
 )
@@ -59,6 +62,7 @@ class ClewEngine(Engine, Observer):
         self._first_node = 0
         self._noted = 0
         self._states: dict[int, int] = {}
+        self._packed: weakref.WeakKeyDictionary[SavedSmall, Keeper] = weakref.WeakKeyDictionary()
 
     # -- beginning and end
 
@@ -262,7 +266,7 @@ class ClewEngine(Engine, Observer):
                         self._see_saved(node, save.name, part)
 
     def _see_saved(self, node: Any, name: str, saved: Any) -> None:
-        if saved.__class__ is SavedTensor and saved.packed is None:
+        if isinstance(saved, SavedTensor) and saved.packed is None:
             tensors: Any = (saved.tensor,)
         else:
             tensors = _tensors(saved.packed)
@@ -270,9 +274,24 @@ class ClewEngine(Engine, Observer):
         for tensor in tensors:
             array = tensor._array
             owner = array if array.base is None else root(array)
-            storage = log.find(owner) or self._storage(owner, TEMPORARY, BEFORE)
+            storage = log.find(owner)
+            if storage is None and isinstance(saved, SavedSmall):  # the node itself has made it
+                made = log.origin(node.site, self.modules.path, node.op.label)
+                storage = log.born(owner, owner.nbytes, made)
+            elif storage is None:
+                storage = self._storage(owner, TEMPORARY, BEFORE)
             if not storage.roles & _LIVES_ANYWAY:
-                log.keep(storage, log.keeper(node.site, node.name(), name), saved)
+                by = log.keeper(node.site, node.name(), name)
+                log.keep(storage, by, saved)
+                if isinstance(saved, SavedSmall):
+                    self._packed[saved] = by
+
+    def on_kept_whole(self, saved: Any) -> None:
+        by = self._packed.pop(saved, None)
+        if by is not None:
+            storage = self._storage(saved.tensor._array, TEMPORARY, BEFORE)
+            if not storage.roles & _LIVES_ANYWAY:
+                self.log.keep(storage, by, saved)
 
 
 def _loaded(module: str, name: str) -> Any:

@@ -355,7 +355,8 @@ class Log:
                 return
             storage.keepers = 1
             storage.keeper = kept.by
-        self._book(storage)
+        if storage.place != NOWHERE:  # a packed form may go before what kept it does
+            self._book(storage)
 
     def _book(self, storage: Storage) -> None:
         """Find the place that the storage belongs to by now; see Note [Kinds of memory]."""

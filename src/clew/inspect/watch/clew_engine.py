@@ -16,6 +16,7 @@ from clew import nn, optim
 from clew.autograd.algebra import TENSORS
 from clew.autograd.node import FIRST
 from clew.autograd.saved import SavedTensor
+from clew.autograd.saved_small import SavedSmall
 from clew.inspect.watch.stream import KEY, Stream
 from clew.inspect.watch.wraps import Wraps
 from clew.observers import Observer, observers
@@ -135,7 +136,8 @@ class ClewWatch(Observer):
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
-        self.kept: dict[int, tuple[Any, Any]] = {}
+        self.kept: dict[int, tuple[Any, Any, Any]] = {}
+        self.packed: dict[int, list[Any]] = {}
         self.wraps = Wraps(stream, nn, optim)
         self.call: Any = None
         self._inputs: tuple[Any, ...] = ()
@@ -190,7 +192,7 @@ class ClewWatch(Observer):
             self._keep(op.label + "_", node, path)
         name = target._counter.writer_name or op.label + "_"
         try:
-            stream.write(name, target, path, inputs)
+            stream.write(name, target, path, inputs, self.packed.get(id(target._counter), ()))
         except Exception as error:
             stream.trouble(error)
 
@@ -203,13 +205,23 @@ class ClewWatch(Observer):
                 name, kept.tensor, kept.version, path, is_output=kept.output_nr is not None
             )
             saved.tensor = kept.tensor._counter
-            self.kept[id(kept)] = (weakref.ref(kept, self._forget(id(kept))), saved)
+            memory = None
+            if isinstance(kept, SavedSmall):
+                # It may give up its packed form, by whose memory the stream knows it.
+                memory = kept.tensor
+                self.packed.setdefault(id(saved.tensor), []).append(saved)
+            self.kept[id(kept)] = (weakref.ref(kept, self._forget(id(kept))), saved, memory)
 
     def _forget(self, key: int) -> Any:
         def forget(_: Any) -> None:
             known = self.kept.pop(key, None)
             if known is not None:
                 self.stream.dropped(known[1])
+                if known[2] is not None:
+                    same = self.packed[id(known[1].tensor)]
+                    same.remove(known[1])
+                    if not same:
+                        del self.packed[id(known[1].tensor)]
 
         return forget
 
@@ -246,7 +258,7 @@ class ClewWatch(Observer):
         for _, kept in node.kept():
             known = self.kept.get(id(kept))
             if known is not None:
-                self.stream.unpacked(known[1], kept.tensor)
+                self.stream.unpacked(known[1], kept.tensor if known[2] is None else None)
 
     def _changed(self, node: Any) -> list[Any]:
         """What a node keeps and cannot use, because it was written to."""

@@ -373,8 +373,11 @@ class Stream(Origins, Gradients):
 
     # -- L4: writes
 
-    def write(self, name: str, target: Any, path: Path, inputs: Sequence[Any] = ()) -> None:
-        """Memory was written to in place."""
+    def write(
+        self, name: str, target: Any, path: Path, inputs: Sequence[Any] = (),
+        packed: Sequence[Saved] = (),
+    ) -> None:  # fmt: skip
+        """Memory was written to in place; `packed` is what is kept of it in a packed form."""
         if self.current is not None:
             return
         engine = self.engine
@@ -384,11 +387,11 @@ class Stream(Origins, Gradients):
         storage = self.storages.get(key)
         if storage is not None:
             storage.write = write
-            version = engine.version(target)
-            for saved in storage.saved:
-                if saved not in self._fresh:  # which the op itself has kept, after its write
-                    saved.write = write
-                    saved.silent |= engine.hides(saved, target, version)
+        version = engine.version(target)
+        for saved in (*(() if storage is None else storage.saved), *packed):
+            if saved not in self._fresh:  # which the op itself has kept, after its write
+                saved.write = write
+                saved.silent |= engine.hides(saved, target, version)
         if recorded:
             node = engine.node(target)
             info = None if node is None else self.register(node, path, inputs, results={key})
