@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
             print(f"removed {bytes_text(cache.clear())} from {cache.root()}")
             return 0
         _compile_all()
-        freed = cache.clear(old_only=True)
+        freed = cache.clear_old()
     except OSError as error:
         print(f"clew warmup: {error}", file=sys.stderr)
         return 1

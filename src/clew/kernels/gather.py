@@ -5,14 +5,20 @@ An index has as many dimensions as the array and may be smaller in each but `dim
 index may have any number of dimensions.
 """
 
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .compiled import twins
 from .half import narrow, widen
+from .rows import first_outside
 
 Ints = tuple[int, ...]
+
+_SMALL = 4096
+"""Elements of an index from which twins are faster."""
 
 
 def gather(x: NDArray, dim: int, index: NDArray) -> NDArray:
@@ -32,7 +38,14 @@ def gather(x: NDArray, dim: int, index: NDArray) -> NDArray:
             f"Size does not match at dimension {d} expected index {list(index.shape)} to be no "
             f"larger than self {list(x.shape)} apart from dimension {dim}"
         )
-    return x.reshape(-1).take(_places(x.shape, dim, index))
+    _check_inside(x.shape, dim, index)
+    fast = _twins(x, dim, index)
+    if fast is None:
+        return x.reshape(-1).take(_places(x.shape, dim, index))
+    out = np.empty(index.shape, x.dtype)
+    places = _in_three(index.astype(np.int64, copy=False), dim)
+    fast.gather(_in_three(out, dim), _in_three(x, dim), places)
+    return out
 
 
 def gather_backward(grad: NDArray, x_shape: Ints, dim: int, index: NDArray) -> NDArray:
@@ -47,8 +60,15 @@ def scatter(x: NDArray, dim: int, index: NDArray, src: NDArray | complex) -> NDA
     """
     out = np.array(x, order="C")
     array = src if isinstance(src, np.ndarray) else None
-    places = _scatter_places(x, dim, index, array)
-    out.reshape(-1)[places] = src if array is None else _corner(array, index)
+    dim = _check_scatter(x, dim, index, array)
+    if array is None:
+        out.reshape(-1)[_places(x.shape, dim, index)] = src
+        return out
+    fast = _twins(x, dim, index)
+    if fast is None:
+        out.reshape(-1)[_places(x.shape, dim, index)] = _corner(array, index)
+    else:
+        fast.scatter(*_in_threes(out, dim, index, array))
     return out
 
 
@@ -58,9 +78,15 @@ def scatter_add(x: NDArray, dim: int, index: NDArray, src: NDArray) -> NDArray:
     Half precision adds up in float32. Raises RuntimeError, with PyTorch's text, for an index or
     source that does not fit.
     """
-    places = _scatter_places(x, dim, index, src)
+    dim = _check_scatter(x, dim, index, src)
     out = np.array(widen(x), order="C")
-    np.add.at(out.reshape(-1), places.reshape(-1), widen(_corner(src, index)).reshape(-1))
+    src = widen(src)
+    fast = _twins(out, dim, index)
+    if fast is None:
+        places = _places(x.shape, dim, index)
+        np.add.at(out.reshape(-1), places.reshape(-1), _corner(src, index).reshape(-1))
+    else:
+        fast.scatter_add(*_in_threes(out, dim, index, src))
     return narrow(out, x.dtype)
 
 
@@ -73,7 +99,7 @@ def scatter_reduce(
     place that receives something does not count. Half precision is combined in float32; an integer
     mean is rounded down. Raises PyTorch's RuntimeError for an index or source that does not fit.
     """
-    places = _scatter_places(x, dim, index, src).reshape(-1)
+    places = _places(x.shape, _check_scatter(x, dim, index, src), index).reshape(-1)
     values = widen(_corner(src, index)).reshape(-1)
     out = np.array(widen(x), order="C")
     flat = out.reshape(-1)
@@ -112,12 +138,8 @@ def _neutral(reduce: str, dtype: np.dtype) -> Any:
 
 def _places(x_shape: Ints, dim: int, index: NDArray) -> NDArray:
     """Place in the flat array of each element that `index` names."""
-    size = x_shape[dim] if x_shape else 1
-    outside = index[(index < 0) | (index >= size)]
-    if outside.size:
-        raise RuntimeError(
-            f"index {outside.flat[0]} is out of bounds for dimension {dim} with size {size}"
-        )
+    if index.size == 0:
+        return np.empty(index.shape, np.int64)
     if index.ndim == 0:
         return index.astype(np.int64)
     places, stride = np.zeros(index.shape, np.int64), 1
@@ -132,6 +154,29 @@ def _places(x_shape: Ints, dim: int, index: NDArray) -> NDArray:
     return places
 
 
+def _twins(x: NDArray, dim: int, index: NDArray) -> Any:
+    """The compiled twins, for many elements of which `index` is smaller along `dim` only."""
+    if index.size <= _SMALL or not index.ndim == x.ndim > 0:
+        return None
+    if any(i != n for d, (i, n) in enumerate(zip(index.shape, x.shape)) if d != dim):
+        return None
+    return twins("places", x.dtype)
+
+
+def _in_threes(
+    out: NDArray, dim: int, index: NDArray, src: NDArray
+) -> tuple[NDArray, NDArray, NDArray]:
+    """What the twins that scatter take."""
+    places = _in_three(index.astype(np.int64, copy=False), dim)
+    return _in_three(out, dim), places, _in_three(_corner(src, index), dim)
+
+
+def _in_three(x: NDArray, dim: int) -> NDArray:
+    """`x`, contiguous, with `dim` in the middle of three dimensions."""
+    shape = prod(x.shape[:dim]), x.shape[dim], prod(x.shape[dim + 1 :])
+    return np.ascontiguousarray(x).reshape(shape)
+
+
 def _corner(src: NDArray, index: NDArray) -> NDArray:
     """The part of `src` that `index` covers."""
     if index.size == 0:
@@ -139,13 +184,20 @@ def _corner(src: NDArray, index: NDArray) -> NDArray:
     return src[tuple(slice(n) for n in index.shape)]
 
 
-def _scatter_places(x: NDArray, dim: int, index: NDArray, src: NDArray | None) -> NDArray:
-    """Places to scatter to, all arguments checked."""
+def _check_inside(x_shape: Ints, dim: int, index: NDArray) -> None:
+    size = x_shape[dim] if x_shape else 1
+    outside = first_outside(index, size)
+    if outside is not None:
+        raise RuntimeError(f"index {outside} is out of bounds for dimension {dim} with size {size}")
+
+
+def _check_scatter(x: NDArray, dim: int, index: NDArray, src: NDArray | None) -> int:
+    """Check all arguments, and return `dim` from the front."""
     _check_index("scatter", index)
     if src is not None and src.dtype != x.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
     if index.size == 0:
-        return np.empty(index.shape, np.int64)
+        return 0
     _check_dims("self", x, index)
     dim %= max(1, x.ndim)
     no_larger_than_src = True
@@ -158,7 +210,8 @@ def _scatter_places(x: NDArray, dim: int, index: NDArray, src: NDArray | None) -
             f"Expected index {list(index.shape)} to be no larger than self {list(x.shape)} apart "
             f"from dimension {dim}{behind}"
         )
-    return _places(x.shape, dim, index)
+    _check_inside(x.shape, dim, index)
+    return dim
 
 
 def _fits(index_shape: Ints, shape: Ints, free: int | None) -> bool:

@@ -1,14 +1,17 @@
 """Adding slices that integers name: index_add and the gradient of an embedding.
 
-Imports NumPy, sibling kernels, dtype names. Repeated indices add up in their order, as in PyTorch.
+Imports NumPy, sibling kernels and twins, dtype names. Repeated indices add up in their order, as in
+PyTorch.
 """
 
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..dtypes import scalar_name
+from .compiled import twins
 from .half import narrow, widen
 
 # NumPy's add.at is fast in one dimension only, so slices are added element by element through the
@@ -16,6 +19,8 @@ from .half import narrow, widen
 LONG = 512
 # Indices of elements are made for about this many at a time.
 BLOCK = 1 << 16
+# From so many elements on a twin is faster.
+SMALL = 4096
 
 
 def add_slices(out: NDArray, dim: int, index: NDArray, source: NDArray) -> None:
@@ -26,6 +31,11 @@ def add_slices(out: NDArray, dim: int, index: NDArray, source: NDArray) -> None:
     size, length = out.shape[dim], prod(out.shape[dim + 1 :])
     first = (np.arange(prod(out.shape[:dim]))[:, None] * size + index).reshape(-1)
     slices, source = out.reshape(-1, max(1, length)), source.reshape(len(first), length)
+    fast = twins("places", out.dtype) if source.size > SMALL else None
+    if fast is not None:
+        first, source = np.ascontiguousarray(first, np.int64), np.ascontiguousarray(source)
+        fast.add_rows(slices, first, source)
+        return
     if length >= LONG:
         for row, values in zip(first.tolist(), source):
             slices[row] += values
@@ -35,6 +45,20 @@ def add_slices(out: NDArray, dim: int, index: NDArray, source: NDArray) -> None:
         part = slice(start, start + step)
         elements = first[part, None] * length + np.arange(length)
         np.add.at(flat, elements.reshape(-1), source[part].reshape(-1))
+
+
+def take_slices(x: NDArray, dim: int, index: NDArray) -> NDArray:
+    """The slices of `x` along `dim` that `index` names, a vector of numbers that are there."""
+    shape = (*x.shape[:dim], len(index), *x.shape[dim + 1 :])
+    # Long runs of memory NumPy copies as fast.
+    fast = twins("places", x.dtype) if dim and prod(shape) > SMALL else None
+    if fast is None:
+        return x.take(index, axis=dim)
+    before, behind = prod(x.shape[:dim]), prod(x.shape[dim + 1 :])
+    out = np.empty((before, len(index), behind), x.dtype)
+    lines = np.ascontiguousarray(x).reshape(before, x.shape[dim], behind)
+    fast.take(out, lines, np.ascontiguousarray(index, np.int64))
+    return out.reshape(shape)
 
 
 def index_add(x: NDArray, dim: int, index: NDArray, source: NDArray) -> NDArray:
@@ -100,10 +124,17 @@ def _check_index_add(x: NDArray, dim: int, index: NDArray, source: NDArray) -> N
             f"dimension. Got self.shape = {list(x.shape)} source.shape = {list(source.shape)}"
         )
     size = x.shape[dim] if x.ndim else 1
-    outside = index[(index < 0) | (index >= size)]
-    if outside.size and x.ndim > 1:
-        raise RuntimeError(
-            f"index {outside.flat[0]} is out of bounds for dimension {dim} with size {size}"
-        )
-    if outside.size:
+    outside = first_outside(index, size)
+    if outside is not None and x.ndim > 1:
+        raise RuntimeError(f"index {outside} is out of bounds for dimension {dim} with size {size}")
+    if outside is not None:
         raise IndexError("index out of range in self")
+
+
+def first_outside(index: NDArray, size: int) -> int | None:
+    """The first number of an index of int32 or int64 that is none of 0 to `size` - 1, or None."""
+    # Without a sign, a negative number is larger than any size.
+    unsigned: Any = index.view(np.uint32 if index.dtype == np.int32 else np.uint64)
+    if index.size == 0 or unsigned.max() < size:
+        return None
+    return int(index[unsigned >= size][0])

@@ -27,7 +27,7 @@ def take_rows(table: Any, indices: Any) -> Any:
     Raises:
         IndexError: an index is no row.
     """
-    if indices.size and (indices.min() < 0 or indices.max() >= len(table)):
+    if kernels.first_outside(indices, len(table)) is not None:
         raise IndexError("index out of range in self")
     return table.take(indices, axis=0)
 
@@ -137,4 +137,6 @@ def one_hot(x: Any, *, num_classes: int) -> Any:
         num_classes = int(x.max()) + 1
     elif num_classes <= x.max():
         raise RuntimeError("Class values must be smaller than num_classes.")
-    return np.equal(x[..., None], np.arange(num_classes)).astype(np.int64)
+    out = np.zeros((x.size, num_classes), np.int64)
+    out[np.arange(x.size), x.reshape(-1)] = 1
+    return out.reshape(*x.shape, num_classes)

@@ -30,9 +30,9 @@ def index_select(x: Any, index: Any, *, dim: int) -> Any:
         raise RuntimeError(
             f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)"
         )
-    if index.size and not 0 <= index.min() <= index.max() < (x.shape[d] if x.ndim else 1):
+    if rows.first_outside(index, x.shape[d] if x.ndim else 1) is not None:
         raise IndexError("index out of range in self")
-    return x.take(index.reshape(-1), axis=d) if x.ndim else x.copy()
+    return rows.take_slices(x, d, index.reshape(-1)) if x.ndim else x.copy()
 
 
 @index_select.grad("self")

@@ -85,24 +85,43 @@ def announce(text: str) -> None:
 
 def usage() -> tuple[int, int]:
     """(files, bytes) of this version's compiled kernels."""
-    sizes = []
     with contextlib.suppress(OSError):
-        sizes = [entry.stat().st_size for entry in folder().iterdir()]
-    return len(sizes), sum(sizes)
+        return len(os.listdir(folder())), _size(folder())
+    return 0, 0
 
 
-def clear(old_only: bool = False) -> int:
-    """Remove compiled kernels, or those of other versions only; return how many bytes that freed.
+def clear() -> int:
+    """Remove all compiled kernels; return how many bytes that freed.
 
     Raises:
         OSError: something cannot be removed.
     """
-    if not root().is_dir():
-        return 0
     freed = 0
-    for version in root().iterdir():
-        if old_only and version.name == _stamp():
-            continue
-        freed += sum(entry.stat().st_size for entry in version.rglob("*") if entry.is_file())
+    for version in _versions():
+        freed += _size(version)
         shutil.rmtree(version)
     return freed
+
+
+def clear_old() -> int:
+    """Remove what other versions compiled, as far as that can be; return how many bytes."""
+    freed = 0
+    for version in _versions():
+        if version.name != _stamp():
+            freed += _size(version)
+            shutil.rmtree(version, ignore_errors=True)  # a program may write there now
+            freed -= _size(version)
+    return freed
+
+
+def _versions() -> list[Path]:
+    return list(root().iterdir()) if root().is_dir() else []
+
+
+def _size(directory: Path) -> int:
+    """How many bytes the files in a folder hold."""
+    size = 0
+    with contextlib.suppress(OSError):  # it may vanish now
+        for entry in directory.iterdir():
+            size += entry.stat().st_size
+    return size
