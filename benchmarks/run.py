@@ -1,185 +1,148 @@
-"""Time clew against PyTorch and count what both save for backward, in one interleaved run.
+"""Time clew against PyTorch and others, count what is saved for backward and what memory grows.
 
-    python benchmarks/run.py [--rounds 15] [--threads 1 2] [--only MLP] [--write]
+    python benchmarks/run.py [--engines clew torch jax=PYTHON ...] [--rounds 9] [--threads 1 2]
+                             [--only MLP] [--no-peak] [--write]
 
 Each engine has a process of its own; rounds of one workload alternate between them, so that a
-machine that slows down slows both.  The figure is the ratio of the medians; below 1, clew is
-faster.  ``--write`` puts the table into benchmarks/README.md.
+machine that slows down slows all.  The figures are ratios of medians; below 1, an engine is
+faster than PyTorch.  An engine may be run by another interpreter, where it is installed; one that
+cannot be imported is left out.  ``--write`` puts the tables into benchmarks/README.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
 import os
-import platform
 import statistics
-import subprocess
 import sys
-import time
+import tempfile
 from pathlib import Path
-from typing import Any
 
-HERE = Path(__file__).parent
+from adapters import ADAPTERS
+from remote import Engine, Failed
+from tables import Result, line, memory_table, reasons, time_table
+from workloads import WORKLOADS
+
+README = Path(__file__).parent / "README.md"
 START, END = "<!-- table -->", "<!-- end of table -->"
 
+TOLERANCE = 1e-3
+"""How far the losses of the first steps may be from the first engine's, as a part of them."""
 
-# -- in the engine's process
-
-
-def saved_bytes(engine: Any, step: Any) -> int | None:
-    """Bytes kept for backward by the forward of a model: each memory once, parameters left out."""
-    forward = getattr(step, "forward", None)
-    if forward is None:
-        return None
-    parameters = {p.untyped_storage().data_ptr() for p in step.model.parameters()}
-    sizes: dict[int, int] = {}
-    kept = []
-
-    def pack(tensor: Any) -> Any:
-        storage = tensor.untyped_storage()
-        kept.append(tensor)  # so that no address is used twice
-        if storage.data_ptr() not in parameters:
-            sizes[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    with engine.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        loss = forward()
-    del loss
-    return sum(sizes.values())
+PATIENCE = 15.0
+"""Seconds after which an engine takes no further round of a workload."""
 
 
-def serve(name: str, threads: int) -> None:
-    """Answer commands on stdin: ``["make", workload]``, ``["round"]``, ``["saved"]``."""
-    engine = __import__(name)
-    engine.set_num_threads(threads)
-    from workloads import WORKLOADS
-
-    step: Any = None
-    count = 1
-    for line in sys.stdin:
-        command = json.loads(line)
-        answer: Any = None
-        if command[0] == "make":
-            make, count = WORKLOADS[command[1]]
-            step = make(engine)
-            answer = step()
-        elif command[0] == "round":
-            start = time.perf_counter()
-            for _ in range(count):
-                loss = step()
-            answer = [(time.perf_counter() - start) / count, loss]
-        elif command[0] == "saved":
-            answer = saved_bytes(engine, step)
-        print(json.dumps(answer), flush=True)
+def start(names: list[str], threads: int) -> dict[str, Engine]:
+    """The engines that can be imported; the others are named."""
+    engines = {}
+    for entry in names:
+        name, _, python = entry.partition("=")
+        try:
+            engines[name] = Engine(name, python or sys.executable, threads)
+        except Failed as error:
+            print(f"{name} is left out: {error}", flush=True)
+    return engines
 
 
-# -- in the parent
+def prepare(engine: Engine, workload: str, file: str, expected: list[float]) -> list[float]:
+    """Have an engine take the first steps; its losses.
+
+    Raises:
+        Failed: it cannot, or its losses are not the expected ones.
+    """
+    reason = engine.ask("make", workload, file)
+    if reason:
+        raise Failed(reason)
+    losses: list[float] = engine.ask("warm")
+    for loss, wanted in zip(losses, expected):
+        if not abs(loss - wanted) <= TOLERANCE * max(1.0, abs(wanted)):
+            raise Failed(f"its losses differ ({loss:.6g} instead of {wanted:.6g})")
+    return losses
 
 
-class Worker:
-    """An engine in a process of its own."""
-
-    def __init__(self, engine: str, threads: int) -> None:
-        # NumPy's wheels choose the best kernel by themselves; an override slows them.
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
-        self.process = subprocess.Popen(
-            [sys.executable, __file__, "--serve", engine, "--threads", str(threads)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=HERE,
-        )  # fmt: skip
-
-    def ask(self, *command: Any) -> Any:
-        """Send a command, wait for the answer."""
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(json.dumps(command) + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        if not answer:
-            raise RuntimeError(f"the worker ended with {self.process.wait()} at {command}")
-        return json.loads(answer)
-
-
-def measure(name: str, workers: dict[str, Worker], rounds: int) -> dict[str, Any]:
-    """Medians, ratio and saved bytes of one workload."""
-    times: dict[str, list[float]] = {engine: [] for engine in workers}
-    losses: dict[str, float] = {}
-    for worker in workers.values():
-        worker.ask("make", name)
+def measure(workload: str, engines: dict[str, Engine], rounds: int, file: str) -> Result:
+    """Medians of the seconds of a step, and saved bytes."""
+    result = Result(workload)
+    first = next(iter(engines.values()))
+    first.ask("give", workload, file)
+    expected: list[float] = []
+    times: dict[str, list[float]] = {}
+    for name, engine in engines.items():
+        try:
+            losses = prepare(engine, workload, file, expected)
+        except Failed as error:
+            result.reasons[name] = str(error)
+            continue
+        expected = expected or losses
+        times[name] = []
     for _ in range(rounds):
-        for engine, worker in workers.items():
-            seconds, losses[engine] = worker.ask("round")
-            times[engine].append(seconds)
-    saved = {engine: worker.ask("saved") for engine, worker in workers.items()}
-    medians = {engine: statistics.median(t) for engine, t in times.items()}
-    return {"name": name, "seconds": medians, "saved": saved, "losses": losses}
+        for name, taken in times.items():
+            if sum(taken) * WORKLOADS[workload][1] < PATIENCE:
+                taken.append(engines[name].ask("round"))
+    result.seconds = {name: statistics.median(taken) for name, taken in times.items()}
+    result.saved = {name: engines[name].ask("saved") for name in times}
+    return result
 
 
-def row(result: dict[str, Any]) -> str:
-    """One line of the table."""
-    clew, torch = result["seconds"]["clew"], result["seconds"].get("torch")
-    saved, theirs = result["saved"]["clew"], result["saved"].get("torch")
-    cells = [result["name"], _time(torch), _time(clew), f"{clew / torch:.2f}" if torch else "-"]
-    if saved is None:
-        cells += ["-", "-", "-"]
-    else:
-        ratio = f"{100 * saved / theirs:.0f} %" if theirs else "-"
-        cells += [f"{theirs:,}" if theirs is not None else "-", f"{saved:,}", ratio]
-    return "| " + " | ".join(cells) + " |"
+def grow(result: Result, engines: dict[str, Engine], file: str) -> None:
+    """Note the resident memory of the first steps, of each engine in a fresh process."""
+    for name in result.seconds:
+        engine = engines[name].again()
+        try:
+            result.growth[name], result.highest[name] = engine.ask("peak", result.workload, file)
+        except Failed as error:
+            print(f"no peak of {name}, {result.workload}: {error}", flush=True)
+        finally:
+            engine.close()
 
 
-def _time(seconds: float | None) -> str:
-    if seconds is None:
-        return "-"
-    return f"{seconds * 1e6:.0f} µs" if seconds < 1e-3 else f"{seconds * 1e3:.2f} ms"
-
-
-def table(results: list[dict[str, Any]], threads: int, rounds: int) -> str:
-    """The table with its heading: when, where and how."""
-    head = (
-        f"{datetime.date.today()}, {platform.processor() or platform.machine()}, "
-        f"{os.cpu_count()} cores, Python {platform.python_version()}; threads of each engine: "
-        f"{threads}; medians of {rounds} interleaved rounds.\n\n"
-        "| workload | torch | clew | time ratio | torch saves | clew saves | bytes |\n"
-        "|---|---|---|---|---|---|---|\n"
-    )
-    return head + "\n".join(row(r) for r in results)
+def arguments() -> argparse.Namespace:
+    """What the command line says."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--engines", nargs="+", default=list(ADAPTERS), metavar="NAME[=PYTHON]",
+        help=f"of {', '.join(ADAPTERS)}; the first gives the others the values to start from",
+    )  # fmt: skip
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, min(2, os.cpu_count() or 1)])
+    parser.add_argument("--only", default="", help="workloads whose name holds this")
+    parser.add_argument("--no-peak", dest="peak", action="store_false", help="leave out memory")
+    parser.add_argument("--write", action="store_true", help="put the tables into README.md")
+    options = parser.parse_args()
+    for entry in options.engines:
+        if entry.partition("=")[0] not in ADAPTERS:
+            parser.error(f"no engine {entry}")
+    return options
 
 
 def main() -> None:
-    """Run the workloads and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, min(2, os.cpu_count() or 1)])
-    parser.add_argument("--only", default="", help="workloads whose name holds this")
-    parser.add_argument("--write", action="store_true", help="put the table into README.md")
-    parser.add_argument("--serve", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.serve:
-        serve(options.serve, options.threads[0])
-        return
-    from importlib.util import find_spec
-
-    from workloads import WORKLOADS
-
-    engines = ["clew"] + (["torch"] if find_spec("torch") else [])
-    names = [name for name in WORKLOADS if options.only in name]
-    tables = []
-    for threads in options.threads:
-        workers = {engine: Worker(engine, threads) for engine in engines}
-        results = []
-        for name in names:
-            results.append(measure(name, workers, options.rounds))
-            print(row(results[-1]), results[-1]["losses"], flush=True)
-        tables.append(table(results, threads, options.rounds))
-    text = "\n\n".join(tables)
+    """Run the workloads and print the tables."""
+    options = arguments()
+    workloads = [name for name in WORKLOADS if options.only in name]
+    parts = []
+    results: list[Result] = []
+    with tempfile.TemporaryDirectory() as folder:
+        file = str(Path(folder) / "given.npz")
+        for threads in options.threads:
+            engines = start(options.engines, threads)
+            results = []
+            for workload in workloads:
+                results.append(measure(workload, engines, options.rounds, file))
+                if options.peak and threads == options.threads[-1]:
+                    grow(results[-1], engines, file)
+                print(line(results[-1]), flush=True)
+            for engine in engines.values():
+                engine.close()
+            parts.append(time_table(results, threads, options.rounds))
+    parts.append(memory_table(results))
+    parts.append(reasons(results))
+    text = "\n\n".join(part for part in parts if part)
     print(text)
     if options.write:
-        readme = HERE / "README.md"
-        before, _, rest = readme.read_text(encoding="utf-8").partition(START)
-        readme.write_text(
-            f"{before}{START}\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8"
-        )
+        before, _, rest = README.read_text(encoding="utf-8").partition(START)
+        after = rest.partition(END)[2]
+        README.write_text(f"{before}{START}\n{text}\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-Step = Callable[[], float]
+from workloads.step import Step, eager
 
 
-def training(t: Any, model: Any, inputs: Any, targets: Any, optimizer: Any) -> Step:
+def training(t: Any, compiled: Any, model: Any, inputs: Any, targets: Any, optimizer: Any) -> Step:
     """Zero the gradients, classify, backward, step."""
     loss_function = t.nn.CrossEntropyLoss()
+    loss_of = compiled(lambda inputs, targets: loss_function(model(inputs), targets))
 
-    def step() -> float:
+    def run() -> float:
         optimizer.zero_grad()
-        loss = loss_function(model(inputs), targets)
+        loss = loss_of(inputs, targets)
         loss.backward()
         optimizer.step()
         return float(loss.item())
 
-    step.model, step.forward = model, lambda: loss_function(model(inputs), targets)  # type: ignore[attr-defined]
-    return step
+    given = [*model.parameters(), inputs, targets]
+    return Step(run, given, lambda: loss_of(inputs, targets), model)
 
 
-def mlp(t: Any) -> Step:
+def mlp(t: Any, compiled: Any = eager) -> Step:
     """An MLP 64-128-10, batch 64, Adam."""
     t.manual_seed(0)
     nn = t.nn
     model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
     inputs, targets = t.randn(64, 64), t.randint(10, (64,))
-    return training(t, model, inputs, targets, t.optim.Adam(model.parameters()))
+    return training(t, compiled, model, inputs, targets, t.optim.Adam(model.parameters()))
 
 
-def large_mlp(t: Any) -> Step:
+def large_mlp(t: Any, compiled: Any = eager) -> Step:
     """An MLP 784-1024-1024-10, batch 256, Adam."""
     t.manual_seed(0)
     nn = t.nn
@@ -40,10 +40,10 @@ def large_mlp(t: Any) -> Step:
         nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10)
     )
     inputs, targets = t.randn(256, 784), t.randint(10, (256,))
-    return training(t, model, inputs, targets, t.optim.Adam(model.parameters()))
+    return training(t, compiled, model, inputs, targets, t.optim.Adam(model.parameters()))
 
 
-def small_cnn(t: Any) -> Step:
+def small_cnn(t: Any, compiled: Any = eager) -> Step:
     """Two blocks of convolution, batch norm, ReLU and pooling on 1x28x28, batch 32, SGD."""
     t.manual_seed(0)
     nn = t.nn
@@ -54,10 +54,10 @@ def small_cnn(t: Any) -> Step:
     )  # fmt: skip
     inputs, targets = t.randn(32, 1, 28, 28), t.randint(10, (32,))
     optimizer = t.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    return training(t, model, inputs, targets, optimizer)
+    return training(t, compiled, model, inputs, targets, optimizer)
 
 
-def cnn(t: Any) -> Step:
+def cnn(t: Any, compiled: Any = eager) -> Step:
     """Three blocks of 32, 64 and 128 channels on 3x32x32, batch 64, SGD with momentum."""
     t.manual_seed(0)
     nn = t.nn
@@ -69,10 +69,10 @@ def cnn(t: Any) -> Step:
     model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(128 * 4 * 4, 10))
     inputs, targets = t.randn(64, 3, 32, 32), t.randint(10, (64,))
     optimizer = t.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    return training(t, model, inputs, targets, optimizer)
+    return training(t, compiled, model, inputs, targets, optimizer)
 
 
-def transformer(t: Any) -> Step:
+def transformer(t: Any, compiled: Any = eager) -> Step:
     """A character transformer: 4 layers, 128 wide, 4 heads, context 64, batch 16, AdamW."""
     t.manual_seed(0)
     nn, f = t.nn, t.nn.functional
@@ -111,10 +111,10 @@ def transformer(t: Any) -> Step:
     model = Model()
     text = t.randint(letters, (16, context + 1))
     inputs, targets = text[:, :-1], text[:, 1:].reshape(-1)
-    return training(t, model, inputs, targets, t.optim.AdamW(model.parameters()))
+    return training(t, compiled, model, inputs, targets, t.optim.AdamW(model.parameters()))
 
 
-def lstm(t: Any) -> Step:
+def lstm(t: Any, compiled: Any = eager) -> Step:
     """An LSTM of 128 units over 64 steps, batch 32, Adam."""
     t.manual_seed(0)
     nn = t.nn
@@ -129,4 +129,4 @@ def lstm(t: Any) -> Step:
 
     model = Model()
     inputs, targets = t.randn(32, 64, 32), t.randint(10, (32,))
-    return training(t, model, inputs, targets, t.optim.Adam(model.parameters()))
+    return training(t, compiled, model, inputs, targets, t.optim.Adam(model.parameters()))
