@@ -22,10 +22,9 @@ from clew.observers import observers
 from clew.op import NO_ATTRS, Namespace, Op
 from clew.ops.rules import broadcast_shape
 from clew.quiet import quietly, quietly_again
-from clew.quiet import thread as quiet
 from clew.recording import after_write, before_write, record
 from clew.site import here
-from clew.storage import VersionCounter
+from clew.storage import new_counter
 from clew.tensor import Tensor
 
 _new = object.__new__
@@ -55,15 +54,16 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
         return run_sparse(op.name, inputs, attrs)
     if op.promotion is not None:
         arrays = op.promotion(arrays)
+    now = state.now
     try:
-        result = quiet.run(op.forward, *arrays, **attrs)
+        result = now.quiet(op.forward, *arrays, **attrs)
     except RuntimeError as error:
         result = quietly_again(error, op.forward, arrays, attrs)
     except ValueError as error:
         raise _as_torch_says(error, arrays) from None
+    if result.__class__ is tuple:
+        return _many(op, inputs, attrs, mask, cut, result)
     if result.__class__ is not np.ndarray:
-        if result.__class__ is tuple:
-            return _many(op, inputs, attrs, mask, cut, result)
         result = np.asarray(result)
     out = _new(Tensor)
     out._array = result
@@ -73,19 +73,18 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
         if not mark_view(out, inputs[0], Creation.NORMAL, (apply, op, attrs)):
             mask, cut = 0, inputs[0]._cut
     else:
-        out._counter = VersionCounter()
+        out._counter = new_counter()
     node = None
-    if mask and state.grad_enabled and op.rules and result.dtype.kind in "fcV":
-        node = record(op, inputs, attrs, mask, (out,), ((result.shape, result.dtype),))
+    if mask and now.grad_enabled and op.rules and result.dtype.kind in "fcV":
+        node = record(op, inputs, attrs, mask, (out,))
+    out._node = node
+    out._requires_grad = node is not None
     if node is None:
-        out._edge = None
-        out._requires_grad = False
         out._cut = _cut_by(op) if mask else cut
     else:
-        out._edge = (node, 0)
-        out._requires_grad = True
+        out._output_nr = 0
         out._cut = None
-    if state.inference:
+    if now.inference:
         _mark_inference(op, inputs, out)
     if observers:
         _tell(op, inputs, (out,), node, attrs)
@@ -128,30 +127,30 @@ def _many(
             continue
         out = _new(Tensor)
         out._array = result if result.__class__ is np.ndarray else np.asarray(result)
-        out._grad = out._meta = out._edge = out._cut = None
+        out._grad = out._meta = out._node = out._cut = None
         out._requires_grad = False
         if op.view:
             out._counter = inputs[0]._counter
             if not mark_view(out, inputs[0], Creation.MULTI_OUTPUT):
                 mask, cut = 0, inputs[0]._cut
         else:
-            out._counter = VersionCounter()
-        if state.inference:
+            out._counter = new_counter()
+        if state.now.inference:
             _mark_inference(op, inputs, out)
         outs.append(out)
     node = None
-    if mask and state.grad_enabled and op.rules:
-        metas = tuple([None if o is None else (o._array.shape, o._array.dtype) for o in outs])
-        node = record(op, inputs, attrs, mask, outs, metas)
+    if mask and state.now.grad_enabled and op.rules:
+        node = record(op, inputs, attrs, mask, outs)
         if node is not None:
             for nr, out in enumerate(outs):
                 if out is None or nr in op.no_grad_outputs:
                     continue
                 if out._array.dtype.kind in "fcV":
-                    out._edge = (node, nr)
+                    out._node = node
+                    out._output_nr = nr
                     out._requires_grad = True
     if mask or cut:
-        outside = [out for out in outs if out is not None and out._edge is None]
+        outside = [out for out in outs if out is not None and out._node is None]
         if mask and outside:
             cut = _cut_by(op)
         for out in outside:
@@ -192,7 +191,7 @@ def apply_inplace(
             plain = x.__class__ in _PLAIN and not op.tensors_only
             arrays.append(x if plain else _operand(op, x, len(arrays)))
         bit <<= 1
-    records = bool(mask) and state.grad_enabled
+    records = bool(mask) and state.now.grad_enabled
     check_inplace(target, name, records)
     array = target._array
     if storage.overlaps_itself(array):
@@ -263,14 +262,14 @@ def _mark_inference(op: Op, inputs: Sequence[Any], out: Tensor) -> None:
     if op.view and not inputs[0].is_inference():
         return
     out._ensure_meta().inference = True
-    out._cut = state.cut
+    out._cut = state.now.cut
 
 
 def _cut_by(op: Op) -> tuple[str, Any]:
     """What keeps the result of `op`, of which an input requires grad, out of the graph."""
-    if state.grad_enabled:
+    if state.now.grad_enabled:
         return (op.label, here(skip=2))
-    return state.cut or _BACKWARD
+    return state.now.cut or _BACKWARD
 
 
 _BACKWARD = ("a backward pass without create_graph", None)
@@ -335,22 +334,28 @@ def _check_fit(result: Any, array: np.ndarray) -> None:
 
 
 def _of_tensors(op: Op) -> Callable[..., Any]:
+    count, attr_names = -1 if op.order else op.plain_count, op.attr_names
+
     def call(*args: Any, **kwargs: Any) -> Any:
-        return apply(op, *op.bind(args, kwargs))
+        if len(args) != count or kwargs.keys() != attr_names:
+            return apply(op, *op.bind(args, kwargs))
+        return apply(op, args, kwargs or NO_ATTRS)
 
     call.__name__ = call.__qualname__ = op.name
     return call
 
 
 def _of_arrays(op: Op) -> Callable[..., Any]:
-    forward = op.forward
-    promote = op.promotion
+    forward, promote = op.forward, op.promotion
+    count, attr_names = -1 if op.order else op.plain_count, op.attr_names
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        inputs, attrs = op.bind(args, kwargs)
+        inputs: Any = args
+        if len(args) != count or kwargs.keys() != attr_names:
+            inputs, kwargs = op.bind(args, kwargs)
         if promote is not None:
             inputs = promote(list(inputs))
-        return forward(*inputs, **attrs)
+        return forward(*inputs, **kwargs)
 
     call.__name__ = call.__qualname__ = op.name
     return call

@@ -72,7 +72,7 @@ def write_out(
 
 def refuse_recorded(out: Any, name: str, inputs: Any) -> None:
     """Refuse an ``out=`` where something requires grad, before anything is computed."""
-    if not state.grad_enabled:
+    if not state.now.grad_enabled:
         return
     outs = out if isinstance(out, (tuple, list)) else (out,)
     recorded = [x for x in (*outs, *inputs) if isinstance(x, Tensor) and x.requires_grad]

@@ -64,10 +64,12 @@ class Plan:
             that is saved, in order; else None.
         holds_tensors: whether a tensor is among what is kept.
         saves_first_input: whether the first input is (an in-place twin must copy it first).
+        metas: by shape, the metas of nodes of one output, so that they are shared.
+        zeros: a 0 for each edge; see Note [Flat edges].
     """
 
-    __slots__ = ("calls", "holds_tensors", "inputs", "only_call", "packings", "saves",
-                 "saves_by_edge", "saves_first_input")  # fmt: skip
+    __slots__ = ("calls", "holds_tensors", "inputs", "metas", "only_call", "packings", "saves",
+                 "saves_by_edge", "saves_first_input", "zeros")  # fmt: skip
 
     def __init__(self, op: Op, mask: int, count: int) -> None:
         rules = dict.fromkeys(rule for name, rule in op.rules.items() if name != op.without)
@@ -79,6 +81,8 @@ class Plan:
         if undeclared:
             self.inputs = tuple([i for i in self.inputs if mask >> i & 1])
             served = {r: tuple([i for i in s if mask >> i & 1]) for r, s in served.items()}
+        self.metas: dict[tuple[int, ...], Any] = {}
+        self.zeros = (0,) * len(self.inputs)
         required = {rule: tuple(bool(mask >> i & 1) for i in served[rule]) for rule in rules}
         needed = [rule for rule in rules if any(required[rule])]
         saves = {_resolve(op, name) for rule in needed for name in rule.names}

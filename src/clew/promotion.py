@@ -31,6 +31,28 @@ def _number(value: Any, target: np.dtype) -> np.ndarray:
     return np.array(value, dtype=target)
 
 
+_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+def _unless_agreed(rule: Callable[[list[Any]], list[Any]]) -> Callable[[list[Any]], list[Any]]:
+    """`rule` for the operands of a binary op; the commonest that agree already are let through.
+
+    These are two arrays of one of the usual floating types, or one and a number.
+    """
+
+    def promote(operands: list[Any]) -> list[Any]:
+        first, second = operands
+        if first.__class__ is np.ndarray:
+            dtype, kind = first.dtype, second.__class__
+            if (dtype is _F32 or dtype is _F64) and (
+                kind is float or kind is int or (kind is np.ndarray and second.dtype is dtype)
+            ):
+                return operands
+        return rule(operands)
+
+    return promote
+
+
 def to_common(operands: list[Any]) -> list[Any]:
     """All operands in the type that PyTorch's promotion gives."""
     first = operands[0]
@@ -63,14 +85,6 @@ def difference(operands: list[Any]) -> list[Any]:
     Raises:
         RuntimeError: an operand is a bool, or an array of bools.
     """
-    first, second = operands
-    if first.__class__ is np.ndarray:
-        kind = second.__class__
-        if kind is np.ndarray:
-            if first.dtype is second.dtype and first.dtype.kind != "b":
-                return operands
-        elif (kind is float or kind is int) and first.dtype.kind == "f":
-            return operands
     bools = [_is_bool(o) for o in operands]
     if all(bools):
         raise RuntimeError(
@@ -145,9 +159,9 @@ def _is_number(x: Any, halves: np.ndarray) -> bool:
 
 RULES: dict[str, Callable[[list[Any]], list[Any]]] = {
     "arithmetic": arithmetic,
-    "difference": difference,
+    "difference": _unless_agreed(difference),
     "floating": floating,
-    "product": product,
-    "quotient": quotient,
+    "product": _unless_agreed(product),
+    "quotient": _unless_agreed(quotient),
 }
 """What an op's ``promote`` may name."""

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 from clew import storage
 from clew.autograd import anomaly
+from clew.autograd.modes import state
 from clew.autograd.node import OpNode, node_class
-from clew.autograd.saved import SavedTensor, SavedTuple, hook_stack, save_input, save_output
+from clew.autograd.saved import SavedTensor, SavedTuple, save_input, save_output
 from clew.autograd.saved_small import keep_whole, pack
-from clew.autograd.views import NO_EDGE, rebase
+from clew.autograd.views import rebase
 from clew.errors import InferenceTensorError
 from clew.op import REGISTRY, Op
 from clew.plan import DTYPE, INPUT, INPUTS, OUTPUT, SHAPE, SHAPES, STRIDES, Plan, plan_for
@@ -23,8 +24,7 @@ def record(
     inputs: Sequence[Any],
     attrs: dict[str, Any],
     mask: int,
-    outs: Sequence[Tensor],
-    metas: tuple[Any, ...],
+    outs: Sequence[Any],
 ) -> OpNode | None:
     """Make the node of a call; None if no input that requires grad has a rule."""
     if op.overloads:
@@ -32,7 +32,7 @@ def record(
     plan = op.plans.get(mask) or plan_for(op, mask, len(inputs))
     if not plan.calls:
         return None
-    edges, known = edges_of(plan, inputs, mask)
+    nodes, nrs, known = edges_of(plan, inputs, mask)
     if known != mask and plan.saves_by_edge:
         plan = plan_for(op, known, len(inputs))
     saved = _save(plan, inputs, outs) if plan.saves else ()
@@ -40,28 +40,67 @@ def record(
         saved = pack(plan, saved, outs, attrs)
     make = op.node_class or node_class(op)
     # Between here and the user stand this function, `apply` and the op's public function.
-    node: OpNode = make(plan, edges, saved, attrs, metas, here(skip=2))
+    node: OpNode = make(plan, nodes, nrs, saved, attrs, metas_of(plan, outs), here(skip=2))
     if anomaly.state.enabled:
         anomaly.note_traceback(node)
     return node
 
 
-def edges_of(plan: Plan, inputs: Sequence[Any], mask: int) -> tuple[tuple[Any, ...], int]:
-    """Where the gradients of the inputs go; and the mask without the inputs that have no edge.
+_KINDS = 64
+"""How many shapes of results a plan remembers."""
+
+
+def metas_of(plan: Plan, outs: Sequence[Any]) -> tuple[Any, ...]:
+    """Shape and dtype of each output; equal ones of one output are the same object, so that a
+    node in a training loop costs no tuples for them."""
+    if len(outs) > 1:
+        return tuple([None if o is None else (o._array.shape, o._array.dtype) for o in outs])
+    array = outs[0]._array
+    shape, dtype = array.shape, array.dtype
+    metas: tuple[Any, ...] | None = plan.metas.get(shape)
+    if metas is None or metas[0][1] is not dtype:
+        if len(plan.metas) >= _KINDS:
+            plan.metas.clear()
+        metas = plan.metas[shape] = ((shape, dtype),)
+    return metas
+
+
+Route = tuple[tuple[Any, ...], tuple[int, ...], int]
+
+
+def edges_of(plan: Plan, inputs: Sequence[Any], mask: int) -> Route:
+    """The nodes that the gradients of the inputs go to, and the numbers of the inputs among the
+    outputs of these; and the mask without the inputs that have no edge.
 
     A view made under `no_grad` of a leaf requires grad, for the leaf does, but has none.
     """
-    edges: list[Any] = []
+    nodes: list[Any] = []
+    nrs = plan.zeros
     for i in plan.inputs:
-        if mask >> i & 1:
-            x = inputs[i]
-            edge = x._gradient_edge() if x._edge is None or x._meta is not None else x._edge
-            if edge[0] is None:
-                mask &= ~(1 << i)
-            edges.append(edge)
+        if not mask >> i & 1:
+            nodes.append(None)
+            continue
+        x = inputs[i]
+        node, meta = x._node, x._meta
+        if node is not None and meta is None:
+            nr = x._output_nr
+        elif (
+            node is None
+            and meta is not None
+            and meta.base is None
+            and meta.accumulator
+            and (node := meta.accumulator())
+        ):  # a leaf that is in a graph already
+            nr = 0
         else:
-            edges.append(NO_EDGE)
-    return tuple(edges), mask
+            node, nr = x._gradient_edge()
+            if node is None:
+                mask &= ~(1 << i)
+        if nr:
+            at = len(nodes)
+            nrs = (*nrs[:at], nr, *nrs[at + 1 :])
+        nodes.append(node)
+    return tuple(nodes), nrs, mask
 
 
 def _save(plan: Plan, inputs: Sequence[Any], outs: Sequence[Tensor] | None) -> tuple[Any, ...]:
@@ -70,13 +109,18 @@ def _save(plan: Plan, inputs: Sequence[Any], outs: Sequence[Tensor] | None) -> t
     Without `outs` their places are left empty, for `_save_outputs`.
     """
     saved: list[Any] = []
+    hooks = state.now.saved_hooks
     for kind, index, _ in plan.saves:
         if kind == INPUT:
             x = inputs[index]
-            if x.__class__ is Tensor and x._meta is None and not hook_stack.pairs:
-                saved.append(SavedTensor(x, x._counter.value))
-            else:
+            if not isinstance(x, Tensor):
+                saved.append(x)
+            elif hooks or ((meta := x._meta) is not None and (
+                meta.base is not None or meta.kept_small is not None or meta.inference
+            )):  # fmt: skip
                 saved.append(_save_one(x))
+            else:
+                saved.append(SavedTensor(x, x._counter.value))
         elif kind == OUTPUT:
             saved.append(None if outs is None else save_output(outs[index]._alias(), index))
         elif kind == SHAPE:
@@ -116,7 +160,7 @@ def _save_one(x: Any) -> Any:
             x,
             "use x.clone(), or compute x under no_grad instead of inference_mode",
         )
-    if not hook_stack.pairs and x._meta is not None:
+    if not state.now.saved_hooks and x._meta is not None:
         keep_whole(x)
     return save_input(x)
 
@@ -126,7 +170,8 @@ class Pending(NamedTuple):
 
     op: Op
     plan: Plan
-    edges: tuple[Any, ...]
+    next_nodes: tuple[Any, ...]
+    next_nrs: tuple[int, ...]
     saved: tuple[Any, ...]
 
 
@@ -141,7 +186,7 @@ def before_write(
     plan = plan_for(op, mask, len(operands))
     if not plan.calls:
         return None
-    edges, known = edges_of(plan, operands, mask)
+    nodes, nrs, known = edges_of(plan, operands, mask)
     if known != mask and plan.saves_by_edge:
         plan = plan_for(op, known, len(operands))
     if plan.saves_first_input:
@@ -150,16 +195,15 @@ def before_write(
         # The rule wants the value from before the write, with its history.
         first = apply(REGISTRY["clone"], (operands[0],), {"memory_format": None})
         operands = (first, *operands[1:])
-    return Pending(op, plan, edges, _save(plan, operands, None))
+    return Pending(op, plan, nodes, nrs, _save(plan, operands, None))
 
 
 def after_write(pending: Pending, target: Tensor, attrs: dict[str, Any]) -> OpNode:
     """Make the node of a write and give it to what was written to."""
-    op, plan, edges, saved = pending
+    op, plan, nodes, nrs, saved = pending
     saved = pack(plan, _save_outputs(plan, saved, (target,)), (target,), attrs)
     make = op.node_class or node_class(op)
-    metas = ((target._array.shape, target._array.dtype),)
-    node: OpNode = make(plan, edges, saved, attrs, metas, here(skip=2))
+    node: OpNode = make(plan, nodes, nrs, saved, attrs, metas_of(plan, (target,)), here(skip=2))
     if anomaly.state.enabled:
         anomaly.note_traceback(node)
     rebase(target, node)

@@ -25,6 +25,17 @@ _GO_BETWEENS = frozenset({contextlib.__file__, copy.__file__, functools.__file__
 Site = tuple[CodeType, int]
 
 
+class _PassedOver(dict[str, bool]):
+    """By file: whether it is not the user's program."""
+
+    def __missing__(self, file: str) -> bool:
+        found = self[file] = file.startswith(_OWN_FILES) or file in _GO_BETWEENS
+        return found
+
+
+_passed_over = _PassedOver()
+
+
 class SourceLine(NamedTuple):
     """A line of the user's program."""
 
@@ -47,12 +58,12 @@ def here(skip: int = 0) -> Site | None:
     if not switches.provenance:
         return None
     frame = sys._getframe(1 + skip)
-    while (file := frame.f_code.co_filename).startswith(_OWN_FILES) or file in _GO_BETWEENS:
+    while _passed_over[(code := frame.f_code).co_filename]:
         outer = frame.f_back
         if outer is None:
             return None
         frame = outer
-    return (frame.f_code, frame.f_lasti)
+    return (code, frame.f_lasti)
 
 
 def _line_number(code: CodeType, offset: int) -> int:

@@ -15,21 +15,41 @@ from clew.site import Site, here
 
 
 class VersionCounter:
-    """How often a buffer has been written to in place, and by whom last."""
+    """How often a buffer has been written to in place, and by whom last.
 
-    # `born` is set only inside function transforms: the serial of the level that the memory is of.
-    __slots__ = ("born", "value", "writer", "writer_name")
+    Attributes:
+        value: the number of writes.
+        born: set only inside function transforms, the serial of the level that the memory is of.
+    """
 
-    def __init__(self) -> None:
-        self.value = 0
-        self.writer: Site | None = None
-        self.writer_name: str | None = None
+    __slots__ = ("_last", "born", "value")
+
+    value: int
 
     def bump(self, name: str, site: Site | None = None) -> None:
         """Count one in-place write by the operation `name`, at a line that is known or found."""
         self.value += 1
-        self.writer = here() if site is None else site
-        self.writer_name = name
+        self._last = (here() if site is None else site, name)
+
+    @property
+    def writer(self) -> Site | None:
+        """The line of the last write."""
+        return self._last[0] if hasattr(self, "_last") else None
+
+    @property
+    def writer_name(self) -> str | None:
+        """The operation that wrote last."""
+        return self._last[1] if hasattr(self, "_last") else None
+
+
+_new = object.__new__
+
+
+def new_counter() -> VersionCounter:
+    """The counter of new memory."""
+    counter = _new(VersionCounter)
+    counter.value = 0
+    return counter
 
 
 class Geometry(NamedTuple):

@@ -35,7 +35,7 @@ from clew.errors import (
 from clew.observers import observers, tell_memory
 from clew.site import here
 from clew.size import Size
-from clew.storage import VersionCounter
+from clew.storage import VersionCounter, new_counter
 
 
 class Tensor:
@@ -44,22 +44,24 @@ class Tensor:
     Made by `clew.tensor`, `clew.zeros` and the like; the constructor itself takes what PyTorch's
     legacy one takes (see ``methods/legacy.py``).
 
-    Beside the array, its version, its edge, its gradient and its flag it holds what few tensors
-    need (``_meta``) and, for the error of a backward that finds no path, what kept it out of a
-    graph and where (``_cut``: ``("detach()", site)``).
+    Beside the array, its version, the node that made it (`_node`, and which of its outputs it is,
+    `_output_nr`), its gradient and its flag it holds what few tensors need (``_meta``) and, for the
+    error of a backward that finds no path, what kept it out of a graph and where (``_cut``:
+    ``("detach()", site)``).
     """
 
     __slots__ = (
-        "_array", "_counter", "_cut", "_edge", "_grad", "_meta", "_requires_grad", "__dict__",
-        "__weakref__",
+        "_array", "_counter", "_cut", "_grad", "_meta", "_node", "_output_nr", "_requires_grad",
+        "__dict__", "__weakref__",
     )  # fmt: skip
 
     _array: np.ndarray
     _counter: VersionCounter
     _cut: tuple[str, Any] | None
-    _edge: tuple[Node, int] | None
     _grad: Tensor | None
     _meta: TensorMeta | None
+    _node: Node | None
+    _output_nr: int  # not set where there is no node
     _requires_grad: bool
 
     # NumPy must leave ``array * tensor`` to the tensor.
@@ -88,17 +90,14 @@ class Tensor:
         """A leaf on this very array."""
         t = _new(cls)
         t._array = array
-        t._counter = VersionCounter()
-        t._edge = None
-        t._grad = None
-        t._meta = None
-        t._cut = None
+        t._counter = new_counter()
+        t._node = t._grad = t._meta = t._cut = None
         t._requires_grad = requires_grad
         if requires_grad:
             t._ensure_meta().site = here()
-        if state.inference:
+        if state.now.inference:
             t._ensure_meta().inference = True
-            t._cut = state.cut
+            t._cut = state.now.cut
         if observers:
             tell_memory(t)
         if running:
@@ -110,9 +109,7 @@ class Tensor:
         t = _new(Tensor)
         t._array = self._array
         t._counter = self._counter
-        t._grad = None
-        t._meta = None
-        t._cut = None
+        t._grad = t._meta = t._cut = None
         t._edge = edge
         t._requires_grad = edge is not None
         return t
@@ -121,7 +118,7 @@ class Tensor:
         """The same memory with a version of its own, at a place in the graph that is known."""
         node = edge[0]
         t = self._alias(None if node is None or node.seq == FIRST else edge)
-        t._counter = VersionCounter()
+        t._counter = new_counter()
         if node is not None and node.seq == FIRST:
             t._requires_grad = True
             t._ensure_meta().accumulator = weakref.ref(node)
@@ -134,20 +131,32 @@ class Tensor:
 
     # -- the graph
 
+    @property
+    def _edge(self) -> tuple[Node, int] | None:
+        """The node that made this tensor, and which output it is; see Note [Flat edges]."""
+        return None if self._node is None else (self._node, self._output_nr)
+
+    @_edge.setter
+    def _edge(self, edge: tuple[Node, int] | None) -> None:
+        if edge is None:
+            self._node = None
+        else:
+            self._node, self._output_nr = edge
+
     def _gradient_edge(self) -> tuple[Any, int]:
         """Where a gradient of this tensor goes: (node, output number), or (None, 0)."""
         meta = self._meta
         if meta is not None and meta.base is not None and meta.view_version != self._counter.value:
             refresh(self)
-        if self._edge is not None:
-            return self._edge
+        if self._node is not None:
+            return (self._node, self._output_nr)
         return (accumulator(self), 0) if self._requires_grad else NO_EDGE
 
     @property
     def grad_fn(self) -> Node | None:
         """The node that made this tensor; None for a leaf."""
         node = self._gradient_edge()[0]
-        return None if node is None or self._edge is None else node
+        return None if self._node is None else node
 
     @property
     def requires_grad(self) -> bool:
@@ -183,7 +192,7 @@ class Tensor:
         """
         if running:
             transforms.refuse_in_transform(transforms.NO_REQUIRES_GRAD)
-        if self._edge is not None and not requires_grad:
+        if self._node is not None and not requires_grad:
             raise RequiresGradError(
                 "you can only change requires_grad flags of leaf variables. If you want to use a "
                 "computed variable in a subgraph that doesn't require differentiation use "
@@ -194,14 +203,14 @@ class Tensor:
             )
         if requires_grad and self._array.dtype.kind not in "fcV":
             raise _only_floating(self, "floating point dtype")
-        if requires_grad and self.is_inference() and not state.inference:
+        if requires_grad and self.is_inference() and not state.now.inference:
             raise InferenceTensorError(
                 "Setting requires_grad=True on inference tensor outside InferenceMode is not "
                 "allowed.",
                 self,
                 "use x.clone().requires_grad_()",
             )
-        if self._edge is None:
+        if self._node is None:
             if requires_grad and not self._requires_grad:
                 self._ensure_meta().site = here()
             self._requires_grad = bool(requires_grad)
@@ -222,7 +231,7 @@ class Tensor:
     @property
     def grad(self) -> Tensor | None:
         """The accumulated gradient, of this tensor's shape and dtype."""
-        if self._grad is None and self._edge is not None and not self.retains_grad:
+        if self._grad is None and self._node is not None and not self.retains_grad:
             for on_dead_grad in observers.on_dead_grad:
                 on_dead_grad(self)
             warnings.warn(non_leaf_grad_text(self), UserWarning, stacklevel=2)
@@ -243,7 +252,7 @@ class Tensor:
     @property
     def retains_grad(self) -> bool:
         """Whether this non-leaf keeps its gradient (see `retain_grad`)."""
-        return self._edge is not None and self._meta is not None and self._meta.retains_grad
+        return self._node is not None and self._meta is not None and self._meta.retains_grad
 
     def retain_grad(self) -> None:
         """Keep the gradient of this non-leaf in ``grad``; nothing to do for a leaf.
@@ -258,7 +267,7 @@ class Tensor:
                 "compute it from a tensor that requires grad, outside no_grad",
             )
         node, output_nr = self._gradient_edge()
-        if self._edge is None or self.retains_grad:
+        if self._node is None or self.retains_grad:
             return
         self._ensure_meta().retains_grad = True
         node._hooks().retain[output_nr] = Retain(self)
@@ -272,7 +281,7 @@ class Tensor:
         if not self.requires_grad:
             raise RequiresGradError(_NO_HOOK, self, _NO_HOOK_CURE)
         node, output_nr = self._gradient_edge()
-        if self._edge is None:
+        if self._node is None:
             meta = self._ensure_meta()
             if meta.hooks is None:
                 meta.hooks = OrderedDict()
@@ -325,7 +334,7 @@ class Tensor:
         Raises:
             RuntimeError: it is a view, whose base would still be in the graph.
         """
-        if state.inference:
+        if state.now.inference:
             return self
         meta = self._ensure_meta()
         if meta.base is not None:
@@ -338,7 +347,7 @@ class Tensor:
                 ("view", describe(self)),
                 ("asked", at(here())),
             )
-        if self._edge is not None:
+        if self._node is not None:
             for on_cut in observers.on_cut:
                 on_cut("detach_()", self, self)
             self._cut = self._cut_by("detach_()")
@@ -353,7 +362,7 @@ class Tensor:
         if running:
             transforms.refuse_data(self)
         t = self._alias()
-        t._counter = VersionCounter()
+        t._counter = new_counter()
         t._cut = self._cut_by(".data")
         for on_cut in observers.on_cut:
             on_cut(".data", self, t)

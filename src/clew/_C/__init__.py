@@ -51,7 +51,7 @@ def _will_engine_execute_node(node: Any) -> bool:
 
 def _set_fwd_grad_enabled(enabled: bool) -> None:
     """Turn forward mode on or off in this thread."""
-    state.carries_tangents = enabled
+    state.now.carries_tangents = enabled
 
 
 class _WeakTensorRef:

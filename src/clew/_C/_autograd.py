@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from clew.autograd.saved import Saved, hook_stack
+from clew.autograd.modes import state
+from clew.autograd.saved import Saved
 
 __all__ = ["SavedTensor"]
 
@@ -23,7 +24,7 @@ class SavedTensor(metaclass=_SavedTensorType):
 
 def _saved_tensors_hooks_is_enabled() -> bool:
     """Whether saved-tensor hooks may be entered in this thread."""
-    return hook_stack.disabled is None
+    return state.now.hooks_refused is None
 
 
 def _get_current_graph_task_keep_graph() -> bool:

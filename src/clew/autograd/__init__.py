@@ -28,7 +28,6 @@ from clew.autograd.modes import (
     state,
 )
 from clew.autograd.node import AccumulateGrad, GradientEdge, Node
-from clew.autograd.saved import hook_stack
 from clew.autograd.seeds import as_tuple, batches_of, gradients_of, is_single
 from clew.autograd.transforms import NO_BACKWARD, innermost, refuse_in_transform, running
 from clew.config import warn_once
@@ -257,13 +256,14 @@ def _run(
     edges = inputs and [_input_edge(x, i, accumulate=accumulate) for i, x in enumerate(inputs)]
     if create_graph and accumulate:
         _warn_reference_cycle()
-    recorded, pairs = state.grad_enabled, hook_stack.pairs
-    state.grad_enabled = create_graph
-    hook_stack.pairs = list(pairs)  # what hooks and rules enter or leave is undone
+    now = state.now
+    recorded, hooks = now.grad_enabled, now.saved_hooks
+    now.grad_enabled = create_graph
+    now.saved_hooks = list(hooks)  # what hooks and rules enter or leave is undone
     try:
         found = run_backward(start, algebra, keep_graph=keep, accumulate=accumulate, inputs=edges)
     finally:
-        state.grad_enabled, hook_stack.pairs = recorded, pairs
+        now.grad_enabled, now.saved_hooks = recorded, hooks
     wrapped = {id(g): algebra.wrap(g) for g in found}  # of an input given twice the same tensor
     return [wrapped[id(g)] for g in found]
 

@@ -37,7 +37,7 @@ class ArrayAlgebra:
         for value in saved:
             if value.__class__ is SavedTensor and value.packed is None:
                 tensor = value.tensor
-                if tensor._counter.value != value.version or tensor._edge is None:
+                if tensor._counter.value != value.version or tensor._node is None:
                     value.check(node)
                 values.append(tensor._array)
             elif isinstance(value, (SavedTensor, PackedTensor, SavedTuple)):
@@ -77,7 +77,7 @@ class ArrayAlgebra:
         if grad.shape != shape:
             _check_shape(grad.shape, shape, node, index)
             grad = sum_to(grad, shape)
-        if grad.dtype != dtype:
+        if grad.dtype is not dtype and grad.dtype != dtype:
             if grad.dtype.kind == "c" and dtype.kind != "c":
                 grad = grad.real
             grad = grad.astype(dtype)

@@ -6,18 +6,18 @@ Layer 3.  For backward passes inside backward passes; Note [Re-entrant backward]
 from __future__ import annotations
 
 import contextvars
+import copy
 import sys
 import threading
 from collections.abc import Callable
 
 from clew.autograd.modes import state
-from clew.autograd.saved import hook_stack
 from clew.autograd.transforms import stack
 
 
 def is_near_its_end() -> bool:
     """Whether this thread may hand over, and has used half of the calls that Python allows."""
-    if not state.multithreading:
+    if not state.now.multithreading:
         return False
     frame, left = sys._getframe(), sys.getrecursionlimit() // 2
     while frame is not None and left:
@@ -28,12 +28,13 @@ def is_near_its_end() -> bool:
 def call(function: Callable[[], None]) -> None:
     """Call a function in a new thread with this thread's modes, and wait; its error is raised."""
     errors: list[BaseException] = []
-    modes, pairs, disabled = dict(vars(state)), list(hook_stack.pairs), hook_stack.disabled
+    modes = copy.copy(state.now)
+    modes.saved_hooks = list(modes.saved_hooks)
     levels = stack.levels
 
     def work() -> None:
-        vars(state).update(modes)
-        hook_stack.pairs, hook_stack.disabled = pairs, disabled
+        modes.quiet = state.now.quiet  # each thread has its own
+        state.now = modes
         stack.levels = levels
         try:
             function()

@@ -46,7 +46,7 @@ from clew.tensor import Tensor
 
 def levels() -> list[Any]:
     """The levels of forward mode whose tangents this thread carries on, outermost first."""
-    if not state.carries_tangents or state.inference:
+    if not state.now.carries_tangents or state.now.inference:
         return []
     return [level for level in stack.levels if level.forward]
 
@@ -156,7 +156,7 @@ def inherit_root(view: Any, source: Any) -> None:
 def dual_at(level: Any, tensor: Any, tangent: Any) -> Any:
     """A view of a tensor, with a tangent at a level, which the tensor must not have."""
     dual = _alone(apply(REGISTRY["view"], (tensor,), {"size": tensor._array.shape}))
-    if not state.inference:
+    if not state.now.inference:
         set_tangent(dual, level, tangent)
     return dual
 

@@ -37,6 +37,7 @@ import heapq
 import itertools
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from clew.autograd import anomaly, deep_stack
@@ -134,7 +135,7 @@ def run_backward(
         on_backward_start(task)
     try:
         if outer is not None and deep_stack.is_near_its_end():
-            deep_stack.call(lambda: _run_to_the_end(task, roots, dependencies))
+            deep_stack.call(partial(_run_elsewhere, task, roots, dependencies))
         else:
             _run_to_the_end(task, roots, dependencies)
     finally:
@@ -144,10 +145,16 @@ def run_backward(
     return task.captured
 
 
-def _run_to_the_end(
+def _run_elsewhere(
     task: GraphTask, roots: Sequence[tuple[Edge, Any]], dependencies: dict[Node, int]
 ) -> None:
     current.task = task
+    _run_to_the_end(task, roots, dependencies)
+
+
+def _run_to_the_end(
+    task: GraphTask, roots: Sequence[tuple[Edge, Any]], dependencies: dict[Node, int]
+) -> None:
     with task.algebra.quiet():
         _run(task, roots, dependencies)
     for callback in task.callbacks:  # a callback may queue another
@@ -162,7 +169,7 @@ def will_run(task: GraphTask, node: Node) -> bool:
     """
     if node is task.root:  # PyTorch takes it for outside the graph
         return False
-    if node in task.captures and not node.edges and node in task.reached:
+    if node in task.captures and not node.next_nodes and node in task.reached:
         raise RuntimeError(
             "A leaf node was passed to _will_engine_execute_node but we are currently running "
             "autograd.grad(). This is currently not supported."
@@ -181,7 +188,7 @@ def _explore(
     stack = list(dependencies)
     while stack:
         node = stack.pop()
-        for following, _ in node.edges:
+        for following in node.next_nodes:
             if following is None:
                 continue
             if want_parents:
@@ -226,11 +233,17 @@ def _run(task: GraphTask, roots: Sequence[tuple[Edge, Any]], dependencies: dict[
             on_gradient(None, buffers[node][output_nr])
     while ready:
         node = heapq.heappop(ready)[2]
-        grads = buffers.pop(node)
-        if task.wanted is None or _capture(task, node, grads):
+        while True:
+            grads = buffers.pop(node)
+            if task.wanted is not None and not _capture(task, node, grads):
+                break
             task.node = node
-            for following in _run_node(task, node, grads, buffers, dependencies):
-                heapq.heappush(ready, (-following.seq, arrival(), following))
+            followers = _run_node(task, node, grads, buffers, dependencies)
+            if ready or len(followers) != 1:
+                for node in followers:
+                    heapq.heappush(ready, (-node.seq, arrival(), node))
+                break
+            node = followers[0]  # of one there is nothing to sort
 
 
 def _capture(task: GraphTask, node: Node, grads: list[Any]) -> bool:
@@ -256,7 +269,6 @@ def _run_node(
     dependencies: dict[Node, int],
 ) -> list[Node]:
     """Hooks, rules and release of one node; the nodes that have all their gradients now."""
-    algebra, wanted = task.algebra, task.wanted
     if observers:
         for before_node in observers.before_node:
             before_node(node)
@@ -264,32 +276,11 @@ def _run_node(
         if node.__class__ is AccumulateGrad:
             _accumulate(node, grads, task)
             return []
-        hooks = node.hooks
-        if hooks is not None:
-            call_tensor_hooks(node, grads, algebra)
-            if hooks.before:
-                call_before(node, grads, algebra)
-        needed = None if wanted is None else _needed(task, node)
-        try:
-            results = node.run(grads, algebra, needed)
-        except (ValueError, TypeError, IndexError, RuntimeError) as error:
-            if isinstance(error, AutogradError):
-                raise
-            results = algebra.run_checked(node, grads, needed, error)
-        if hooks is not None and hooks.after:
-            results = call_after(node, results, grads, algebra)
-        if anomaly.state.enabled and anomaly.state.check_nan:
-            algebra.check_nan(node, results)
-        ready = []
-        for index, (following, output_nr) in enumerate(node.edges):
-            if following is None:
-                continue
-            left = dependencies[following] = dependencies[following] - 1
-            if wanted is not None and following not in wanted and following not in task.captures:
-                continue
-            _deliver(buffers, following, output_nr, results[index], algebra, node, index)
-            if left == 0:
-                ready.append(following)
+        if node.hooks is None and not anomaly.state.enabled:
+            results = _results(task, node, grads)
+        else:
+            results = _hooked_results(task, node, grads)
+        ready = _deliver(task, node, results, buffers, dependencies)
     except Exception as error:
         _explain(error, node)
         raise
@@ -300,39 +291,79 @@ def _run_node(
     return ready
 
 
-def _needed(task: GraphTask, node: Node) -> list[bool]:
-    assert task.wanted is not None
-    return [f in task.wanted or f in task.captures for f, _ in node.edges]
+def _results(task: GraphTask, node: Node, grads: list[Any]) -> Sequence[Any]:
+    """What the node's rules give for each edge."""
+    wanted, captures = task.wanted, task.captures
+    needed = None
+    if wanted is not None:
+        needed = [f in wanted or f in captures for f in node.next_nodes]
+    try:
+        return node.run(grads, task.algebra, needed)
+    except (ValueError, TypeError, IndexError, RuntimeError) as error:
+        if isinstance(error, AutogradError):
+            raise
+        found: Sequence[Any] = task.algebra.run_checked(node, grads, needed, error)
+        return found
+
+
+def _hooked_results(task: GraphTask, node: Node, grads: list[Any]) -> Sequence[Any]:
+    """`_results` with what users want to see or change of it."""
+    hooks, algebra = node.hooks, task.algebra
+    if hooks is not None:
+        call_tensor_hooks(node, grads, algebra)
+        if hooks.before:
+            call_before(node, grads, algebra)
+    results = _results(task, node, grads)
+    if hooks is not None and hooks.after:
+        results = call_after(node, results, grads, algebra)
+    if anomaly.state.enabled and anomaly.state.check_nan:
+        algebra.check_nan(node, results)
+    return results
 
 
 def _deliver(
-    buffers: dict[Node, list[Any]],
-    following: Node,
-    output_nr: int,
-    grad: Any,
-    algebra: Any,
+    task: GraphTask,
     node: Node,
-    index: int,
-) -> None:
-    """Fit the gradient of an edge to what it is the gradient of, and put it into the buffer there.
+    results: Sequence[Any],
+    buffers: dict[Node, list[Any]],
+    dependencies: dict[Node, int],
+) -> list[Node]:
+    """Fit each gradient to what it is the gradient of, and put it into the buffer there.
 
     This is the one place where broadcasting and casts are undone.
+
+    Returns:
+        The nodes that have all their gradients now.
     """
-    buffer = buffers.get(following)
-    if buffer is None:
-        buffer = buffers[following] = [None] * len(following.metas)
-    if grad is None:
-        return
-    meta = following.metas[output_nr]
-    if meta is not None:
-        grad = algebra.fit(grad, meta, node, index)
-    if buffer[output_nr] is None:
-        buffer[output_nr] = grad
-    else:
-        algebra.add_into(buffer, output_nr, grad)
-    if observers:
-        for on_gradient in observers.on_gradient:
-            on_gradient(node, buffer[output_nr])
+    algebra, wanted, next_nrs = task.algebra, task.wanted, node.next_nrs
+    ready = []
+    for index, following in enumerate(node.next_nodes):
+        if following is None:
+            continue
+        left = dependencies[following] = dependencies[following] - 1
+        if wanted is not None and following not in wanted and following not in task.captures:
+            continue
+        if not left:
+            ready.append(following)
+        metas = following.metas
+        buffer = buffers.get(following)
+        if buffer is None:
+            buffer = buffers[following] = [None] * len(metas)
+        grad = results[index]
+        if grad is None:
+            continue
+        output_nr = next_nrs[index]
+        meta = metas[output_nr]
+        if meta is not None:
+            grad = algebra.fit(grad, meta, node, index)
+        if buffer[output_nr] is None:
+            buffer[output_nr] = grad
+        else:
+            algebra.add_into(buffer, output_nr, grad)
+        if observers:
+            for on_gradient in observers.on_gradient:
+                on_gradient(node, buffer[output_nr])
+    return ready
 
 
 def _accumulate(node: AccumulateGrad, grads: list[Any], task: GraphTask) -> None:

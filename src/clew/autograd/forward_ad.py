@@ -161,7 +161,7 @@ class dual_level(_Mode):
 
 
 def _is_fwd_grad_enabled() -> bool:
-    return state.carries_tangents
+    return state.now.carries_tangents
 
 
 class _set_fwd_grad_enabled(_Mode):
@@ -169,14 +169,14 @@ class _set_fwd_grad_enabled(_Mode):
 
     def __init__(self, mode: bool) -> None:
         self.mode = mode
-        self.prev = state.carries_tangents
-        state.carries_tangents = mode
+        self.prev = state.now.carries_tangents
+        state.now.carries_tangents = mode
 
     def __enter__(self) -> None:
-        state.carries_tangents = self.mode
+        state.now.carries_tangents = self.mode
 
     def __exit__(self, *exception: Any) -> None:
-        state.carries_tangents = self.prev
+        state.now.carries_tangents = self.prev
 
     def _fresh(self) -> _Mode:
         return type(self)(self.mode)

@@ -35,7 +35,7 @@ from clew.autograd.transforms import Level, note_new
 from clew.autograd.views import CopySlices, TensorMeta
 from clew.dispatch import TENSORS
 from clew.op import Op
-from clew.storage import VersionCounter, overlaps_itself, root
+from clew.storage import new_counter, overlaps_itself, root
 from clew.tensor import Tensor
 
 
@@ -59,13 +59,13 @@ class ForwardLevel(Level):
     def input(self, x: Tensor, tangent: Tensor) -> Any:
         """An argument as the function sees it: with a tangent, and with memory of its own kind, so
         that the function may write to it."""
-        if x._edge is None and x.requires_grad:
+        if x._node is None and x.requires_grad:
             return dual_at(self, x, tangent)
         with self.lowered():
-            dual = x._alias(None if x._edge is None else x._gradient_edge())
+            dual = x._alias(None if x._node is None else x._gradient_edge())
             dual._ensure_meta().forward_root = True
             carry_over(dual, x)
-        dual._counter = VersionCounter()
+        dual._counter = new_counter()
         note_new(dual)
         set_tangent(dual, self, tangent)
         return dual
@@ -123,7 +123,7 @@ class ForwardLevel(Level):
 
     def tangents(self, inputs: Sequence[Any]) -> list[Any] | None:
         """The tangent of each input, None where there is none; None if no input has one."""
-        if not state.carries_tangents or state.inference:
+        if not state.now.carries_tangents or state.now.inference:
             return None
         tangents = [tangent_of(x, self) if isinstance(x, Tensor) else None for x in inputs]
         return None if all(t is None for t in tangents) else tangents
@@ -159,7 +159,7 @@ def _node_of(op: Op, outs: Sequence[Any]) -> Any:
     """The node that `op` has recorded for its outputs, or for its write to one; None if none."""
     given = [out for out in outs if out is not None]
     for tensor in (*given, *[out._base for out in given[:1]]):
-        node = None if tensor is None or tensor._edge is None else tensor._edge[0]
+        node = None if tensor is None or tensor._node is None else tensor._edge[0]
         node = node.fn if isinstance(node, CopySlices) else node
         if getattr(node, "op", None) is op:
             return node

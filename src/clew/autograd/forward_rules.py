@@ -154,7 +154,7 @@ def _twice(
     op: Op, inputs: Sequence[Any], outputs: Any, attrs: dict[str, Any], tangents: Tangents
 ) -> Any:
     """The rules applied twice; see Note [Forward rules]."""
-    recorded = state.grad_enabled
+    recorded = state.now.grad_enabled
     with inference_mode(False), enable_grad():
         plan = _plan(op, inputs, tangents)
         values = [_usable(_saved(save, inputs, outputs)) for save in plan.saves]
@@ -172,11 +172,11 @@ def _twice(
     edges = [t._gradient_edge() for t in trials if t is not None]
     found: list[Any] = [None] * len(edges)
     if roots:
-        before, state.grad_enabled = state.grad_enabled, recorded
+        before, state.now.grad_enabled = state.now.grad_enabled, recorded
         try:
             found = run_backward(roots, TENSOR, keep_graph=True, accumulate=False, inputs=edges)
         finally:
-            state.grad_enabled = before
+            state.now.grad_enabled = before
     parts = iter(found)
     return [None if t is None else next(parts) for t in trials]
 

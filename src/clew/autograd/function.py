@@ -341,7 +341,7 @@ class Function(metaclass=_FunctionMeta):
             before_op(cls, args, kwargs)
         ctx: FunctionNode = cls._backward_cls()
         tensors = [a for a in args if isinstance(a, Tensor)]
-        records = state.grad_enabled and any(t.requires_grad for t in tensors)
+        records = state.now.grad_enabled and any(t.requires_grad for t in tensors)
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         ctx.argument_count = len(args)
         ctx.tensor_arguments = tuple(i for i, a in enumerate(args) if isinstance(a, Tensor))
@@ -417,7 +417,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(ctx: Any, *grads: Any) -> Any:
         with no_grad():
             results = backward(ctx, *grads)
-        if not state.grad_enabled:
+        if not state.now.grad_enabled:
             return results
         if not any(isinstance(g, Tensor) and g.requires_grad for g in grads):
             return results

@@ -83,7 +83,7 @@ class _Wrap:
 
     def _written(self, out: Tensor, nr: int, is_input: bool) -> Tensor:
         """An output that the forward has written to."""
-        if out._edge is None and out._requires_grad:
+        if out._node is None and out._requires_grad:
             raise LeafModifiedError(out, self.ctx.name(), view=False, tense="has been")
         if not is_input:
             warnings.warn(

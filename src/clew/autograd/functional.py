@@ -67,7 +67,7 @@ def vjp(
                 "Tensor with a single element."
             )
         v = vector_like(v, outputs, one_output, "vjp", create_graph)
-    with set_grad_enabled(create_graph or state.grad_enabled):
+    with set_grad_enabled(create_graph or state.now.grad_enabled):
         found = gradients(outputs, inputs, v, create_graph)
         product = filled(found, inputs, "back", strict, create_graph)
     return released(outputs, one_output, create_graph), released(product, one_input, create_graph)
@@ -102,7 +102,7 @@ def jvp(
         weights = trial_weights(outputs)
         backwards = gradients(outputs, inputs, weights, True)
         refuse_constants(backwards, "grad_inputs", strict)
-    with set_grad_enabled(create_graph or state.grad_enabled):
+    with set_grad_enabled(create_graph or state.now.grad_enabled):
         found = gradients(backwards, weights, v, create_graph)
         product = filled(found, outputs, "back_trick", strict, create_graph)
     return (
@@ -136,7 +136,7 @@ def vhp(
         one_input, inputs = given_tensors(inputs, "inputs", "vhp", create_graph)
         v = vector_of_inputs(v, inputs, one_input, "vhp", create_graph)
         outputs, slope = slope_of(func, inputs, "vhp", strict)
-    with set_grad_enabled(create_graph or state.grad_enabled):
+    with set_grad_enabled(create_graph or state.now.grad_enabled):
         found = gradients(slope, inputs, v, create_graph)
         product = filled(found, inputs, "double_back", strict, create_graph)
     return released(outputs, True, create_graph), released(product, one_input, create_graph)
@@ -173,7 +173,7 @@ def hvp(
         weights = trial_weights(inputs)
         backwards = gradients(slope, inputs, weights, True)
         refuse_constants(slope, "hessian", strict)
-    with set_grad_enabled(create_graph or state.grad_enabled):
+    with set_grad_enabled(create_graph or state.now.grad_enabled):
         found = gradients(backwards, weights, v, create_graph)
         product = filled(found, inputs, "double_back_trick", strict, create_graph)
     return released(outputs, True, create_graph), released(product, one_input, create_graph)

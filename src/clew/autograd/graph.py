@@ -14,9 +14,9 @@ from typing import Any
 from clew.autograd import node as _node
 from clew.autograd.engine import current, will_run
 from clew.autograd.handles import RemovableHandle
+from clew.autograd.modes import state
 from clew.autograd.mutation import allow_mutation_on_saved_tensors
 from clew.autograd.node import GradientEdge
-from clew.autograd.saved import hook_stack
 from clew.errors import NoNodeError, RequiresGradError, SavedHookError
 from clew.tensor import Tensor
 
@@ -95,12 +95,12 @@ class saved_tensors_hooks:
         self.unpack_hook = unpack_hook
 
     def __enter__(self) -> None:
-        if hook_stack.disabled is not None:
-            raise SavedHookError(hook_stack.disabled, _DISABLED)
-        hook_stack.pairs.append((self.pack_hook, self.unpack_hook))
+        if state.now.hooks_refused is not None:
+            raise SavedHookError(state.now.hooks_refused, _DISABLED)
+        state.now.saved_hooks.append((self.pack_hook, self.unpack_hook))
 
     def __exit__(self, *exception: Any) -> None:
-        hook_stack.pairs.pop()
+        state.now.saved_hooks.pop()
 
 
 class disable_saved_tensors_hooks:
@@ -110,13 +110,13 @@ class disable_saved_tensors_hooks:
         self.message = error_message
 
     def __enter__(self) -> None:
-        if hook_stack.pairs:
+        if state.now.saved_hooks:
             raise SavedHookError(self.message, _ENTERED)
-        self.before = hook_stack.disabled
-        hook_stack.disabled = self.message
+        self.before = state.now.hooks_refused
+        state.now.hooks_refused = self.message
 
     def __exit__(self, *exception: Any) -> None:
-        hook_stack.disabled = self.before
+        state.now.hooks_refused = self.before
 
 
 class save_on_cpu(saved_tensors_hooks):

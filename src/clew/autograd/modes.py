@@ -1,4 +1,4 @@
-"""Grad modes: whether operations are recorded.  Layer 3: imports only site.
+"""Grad modes: whether operations are recorded.  Layer 3: imports only words.
 
 Each mode works as a context manager, as a decorator of functions and of generator functions, and
 (for `set_grad_enabled`, `inference_mode`) as a call that takes effect at once.
@@ -14,21 +14,47 @@ from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Any
 
+from clew.quiet import thread as quiet
 from clew.site import Site, here
 
 
-class _State(threading.local):
-    """This thread's modes, and which of them turned recording off, on which line.
+class Modes:
+    """The modes of one thread.
 
-    `carries_tangents` is false where forward mode is turned off.
+    Attributes:
+        grad_enabled: operations on tensors that require grad are recorded.
+        inference: inference mode is on.
+        multithreading: backward may go on in a thread of its own.
+        view_replay: views remember the operations that made them.
+        cut: what turned recording off, and on which line.
+        carries_tangents: forward mode is not turned off.
+        saved_hooks: the saved-tensor hooks, innermost last.
+        hooks_refused: the error for who enters such hooks, where they are disabled.
+        quiet: calls a function with NumPy's warnings off; see Note [Floating-point warnings].
     """
 
-    grad_enabled = True
-    inference = False
-    multithreading = True
-    view_replay = False
-    cut: tuple[str, Site | None] | None = None
-    carries_tangents = True
+    __slots__ = (
+        "carries_tangents", "cut", "grad_enabled", "hooks_refused", "inference", "multithreading",
+        "quiet", "saved_hooks", "view_replay",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.grad_enabled = True
+        self.inference = False
+        self.multithreading = True
+        self.view_replay = False
+        self.cut: tuple[str, Site | None] | None = None
+        self.carries_tangents = True
+        self.saved_hooks: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = []
+        self.hooks_refused: str | None = None
+        self.quiet = quiet.run
+
+
+class _State(threading.local):
+    """This thread's modes: in one object, for what is local to a thread is slow to get at."""
+
+    def __init__(self) -> None:
+        self.now = Modes()
 
 
 state = _State()
@@ -36,22 +62,22 @@ state = _State()
 
 def is_grad_enabled() -> bool:
     """Whether operations on tensors that require grad are recorded in this thread."""
-    return state.grad_enabled
+    return state.now.grad_enabled
 
 
 def is_inference_mode_enabled() -> bool:
     """Whether inference mode is on in this thread."""
-    return state.inference
+    return state.now.inference
 
 
 def is_multithreading_enabled() -> bool:
     """Whether a backward pass of this thread may go on in a thread of its own."""
-    return state.multithreading
+    return state.now.multithreading
 
 
 def is_view_replay_enabled() -> bool:
     """Whether views made in this thread remember the operations that made them."""
-    return state.view_replay
+    return state.now.view_replay
 
 
 class _Mode:
@@ -126,19 +152,19 @@ class _GradMode(_Mode):
         self._before: list[tuple[bool, Any]] = []
 
     def __enter__(self) -> None:
-        self._before.append((state.grad_enabled, state.cut))
+        self._before.append((state.now.grad_enabled, state.now.cut))
         _set_grad_mode(self.mode)
 
     def __exit__(self, *exception: Any) -> None:
-        state.grad_enabled, state.cut = self._before.pop()
+        state.now.grad_enabled, state.now.cut = self._before.pop()
 
 
 def _set_grad_mode(enabled: bool) -> None:
-    state.grad_enabled = enabled
+    state.now.grad_enabled = enabled
     if enabled:
-        state.cut = None
-    elif state.cut is None:
-        state.cut = ("no_grad", here())
+        state.now.cut = None
+    elif state.now.cut is None:
+        state.now.cut = ("no_grad", here())
 
 
 def _or_decorate(cls: type, function: Any) -> Any:
@@ -192,8 +218,8 @@ class set_grad_enabled(_GradMode):
         if not isinstance(mode, bool):
             raise TypeError(f"enabled must be a bool (got {type(mode).__name__})")
         super().__init__(mode)
-        self.prev = state.grad_enabled
-        self._cut = state.cut
+        self.prev = state.now.grad_enabled
+        self._cut = state.now.cut
         _set_grad_mode(mode)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -204,7 +230,7 @@ class set_grad_enabled(_GradMode):
         _set_grad_mode(self.mode)
 
     def __exit__(self, *exception: Any) -> None:
-        state.grad_enabled, state.cut = self.prev, self._cut
+        state.now.grad_enabled, state.now.cut = self.prev, self._cut
 
     def _fresh(self) -> _Mode:
         return type(self)(self.mode)
@@ -223,13 +249,13 @@ class inference_mode(_Mode):
         self._before: list[tuple[bool, bool, Any]] = []
 
     def __enter__(self) -> None:
-        self._before.append((state.inference, state.grad_enabled, state.cut))
-        state.inference = self.mode
-        state.grad_enabled = not self.mode
-        state.cut = ("inference_mode", here()) if self.mode else None
+        self._before.append((state.now.inference, state.now.grad_enabled, state.now.cut))
+        state.now.inference = self.mode
+        state.now.grad_enabled = not self.mode
+        state.now.cut = ("inference_mode", here()) if self.mode else None
 
     def __exit__(self, *exception: Any) -> None:
-        state.inference, state.grad_enabled, state.cut = self._before.pop()
+        state.now.inference, state.now.grad_enabled, state.now.cut = self._before.pop()
 
     def _fresh(self) -> _Mode:
         return type(self)(self.mode)
@@ -246,15 +272,15 @@ class _Switch(_Mode):
                 f"{type(self).__name__}(): argument 'enabled' (position 1) must be bool, not "
                 f"{type(mode).__name__}"
             )
-        self.prev = getattr(state, self._field)
+        self.prev = getattr(state.now, self._field)
         self.mode = mode
-        setattr(state, self._field, mode)
+        setattr(state.now, self._field, mode)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exception: Any) -> None:
-        setattr(state, self._field, self.prev)
+        setattr(state.now, self._field, self.prev)
 
     def _fresh(self) -> _Mode:
         return type(self)(self.mode)

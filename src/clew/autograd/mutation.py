@@ -9,8 +9,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from clew.autograd.modes import no_grad
-from clew.autograd.saved import hook_stack
+from clew.autograd.modes import no_grad, state
 from clew.dispatch import TENSORS
 from clew.errors import MutationContextError, SavedHookError, describe
 from clew.observers import Observer, observers
@@ -83,19 +82,19 @@ class allow_mutation_on_saved_tensors(Observer):
                 "allow_mutation_on_saved_tensors contexts cannot be nested",
                 "enter one context around the whole forward and backward",
             )
-        if hook_stack.disabled is not None:
+        if state.now.hooks_refused is not None:
             raise SavedHookError(
-                hook_stack.disabled, "leave the disable_saved_tensors_hooks block first"
+                state.now.hooks_refused, "leave the disable_saved_tensors_hooks block first"
             )
         self.entered = here()
         _active.append(self)
-        hook_stack.pairs.append((self._pack, _Kept.unpack))
+        state.now.saved_hooks.append((self._pack, _Kept.unpack))
         observers.append(self)
         return self
 
     def __exit__(self, *exception: Any) -> None:
         observers.remove(self)
-        hook_stack.pairs.pop()
+        state.now.saved_hooks.pop()
         _active.clear()
         for kept in self._all():
             kept.tensor = kept.copy = None

@@ -6,6 +6,12 @@ Note [No cycles]
     A node points to the nodes of its inputs, never to its outputs, and a saved output is an alias
     without an edge.  A leaf holds its `AccumulateGrad` weakly, the node holds the leaf.  So
     dropping the last tensor of a graph frees it at once, without the garbage collector.
+
+Note [Flat edges]
+    Python's garbage collector walks a growing graph again and again, and what it walks are
+    containers.  So an edge is no object: a node has the nodes that it leads to in one tuple and
+    their output numbers in another, which for most nodes is a shared one of zeros; a tensor has
+    its node and output number.  `edges` and `Tensor._edge` are made when somebody asks.
 """
 
 from __future__ import annotations
@@ -86,16 +92,20 @@ class Node:
     """A node of the graph.
 
     Attributes:
-        edges: for each input, (node, output number) that its gradient goes to, or (None, 0).
+        next_nodes: for each input the node that its gradient goes to, or None.
+        next_nrs: which output of that node the input is; see Note [Flat edges].
         metas: (shape, NumPy dtype) of each output, which incoming gradients must have.
         seq: the number that orders nodes by when they were made.
         site: the user's line that made it.
         hooks: its hooks, or None.
     """
 
-    __slots__ = ("edges", "hooks", "info", "metas", "seq", "site", "__weakref__")
+    __slots__ = (
+        "hooks", "info", "metas", "next_nodes", "next_nrs", "seq", "site", "__weakref__",
+    )  # fmt: skip
 
-    edges: tuple[tuple[Any, int], ...]
+    next_nodes: tuple[Any, ...]
+    next_nrs: tuple[int, ...]
     metas: tuple[Meta | None, ...]
     seq: int
     site: Any
@@ -110,6 +120,16 @@ class Node:
         """The name as PyTorch's messages print it: ``Exp`` of ``ExpBackward0``, ``Pow1`` of
         ``PowBackward1``."""
         return _BACKWARD.sub(r"\1", self.name().removesuffix("0"))
+
+    @property
+    def edges(self) -> tuple[tuple[Any, int], ...]:
+        """For each input, (node, output number) that its gradient goes to, or (None, 0)."""
+        return tuple(zip(self.next_nodes, self.next_nrs))
+
+    @edges.setter
+    def edges(self, edges: Sequence[tuple[Any, int]]) -> None:
+        self.next_nodes = tuple([node for node, _ in edges])
+        self.next_nrs = tuple([nr for _, nr in edges])
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
@@ -190,14 +210,16 @@ class OpNode(Node):
     def __init__(
         self,
         plan: Plan,
-        edges: tuple[tuple[Any, int], ...],
+        next_nodes: tuple[Any, ...],
+        next_nrs: tuple[int, ...],
         saved: Any,
         attrs: dict[str, Any],
         metas: tuple[Meta | None, ...],
         site: Any,
     ) -> None:
         self.plan = plan
-        self.edges = edges
+        self.next_nodes = next_nodes
+        self.next_nrs = next_nrs
         self.saved = saved
         self.attrs = attrs
         self.metas = metas
@@ -212,7 +234,7 @@ class OpNode(Node):
             saved.raise_for(self)
         values = algebra.values(saved, self) if saved else saved
         F = algebra.namespace
-        results: list[Any] = [None] * len(self.edges)
+        results: list[Any] = [None] * len(self.next_nodes)
         only = self.plan.only_call
         if only is not None:
             function, edge = only
@@ -267,7 +289,7 @@ class OpNode(Node):
         for value, save in zip(self.saved, self.plan.saves):
             if value is saved and save.kind == INPUT:
                 edge = self.plan.inputs.index(save.index) if save.index in self.plan.inputs else -1
-                return self.edges[edge][0] if edge >= 0 else None
+                return self.next_nodes[edge] if edge >= 0 else None
         return None
 
     def __getattr__(self, name: str) -> Any:
@@ -304,7 +326,7 @@ class AccumulateGrad(Node):
     def __init__(self, variable: Any) -> None:
         self.variable = variable
         self.lock = threading.Lock()
-        self.edges = ()
+        self.next_nodes = self.next_nrs = ()
         self.seq = FIRST
         self.site = None
         self.hooks = None

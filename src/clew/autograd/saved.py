@@ -10,14 +10,13 @@ Note [Saved outputs]
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from clew.autograd.modes import no_grad
+from clew.autograd.modes import no_grad, state
 from clew.dtypes import described_type
 from clew.errors import (
     DetachError,
@@ -95,7 +94,7 @@ class SavedTensor(Saved):
     def check(self, node: Any) -> None:
         """Raise if the tensor is no longer what was saved."""
         self.check_version(node)
-        if self.output_nr is None and self.tensor._edge is None:
+        if self.output_nr is None and self.tensor._node is None:
             _refuse_detached(self, node)
 
     def check_version(self, node: Any) -> None:
@@ -288,28 +287,17 @@ class SavedTuple:
         return tuple(None if item is None else item.unpack(node) for item in self.items)
 
 
-class _HookStack(threading.local):
-    """The saved-tensor hooks of this thread, innermost last, and why they are disabled if so."""
-
-    def __init__(self) -> None:
-        self.pairs: list[tuple[Hook, Hook]] = []
-        self.disabled: str | None = None
-
-
-hook_stack = _HookStack()
-
-
 def save_input(tensor: Any) -> SavedTensor | PackedTensor:
     """Keep an input of an op."""
-    if hook_stack.pairs:
-        return PackedTensor(tensor, hook_stack.pairs[-1], None)
+    if state.now.saved_hooks:
+        return PackedTensor(tensor, state.now.saved_hooks[-1], None)
     return SavedTensor(tensor, tensor._counter.value)
 
 
 def save_output(alias: Any, output_nr: int) -> SavedTensor | PackedTensor:
     """Keep an output of an op, given as an alias without an edge; see Note [Saved outputs]."""
-    if hook_stack.pairs:
-        return PackedTensor(alias, hook_stack.pairs[-1], output_nr)
+    if state.now.saved_hooks:
+        return PackedTensor(alias, state.now.saved_hooks[-1], output_nr)
     return SavedTensor(alias, alias._counter.value, output_nr)
 
 
@@ -379,7 +367,7 @@ def _producer(saved: SavedTensor, node: Any) -> str | None:
     """``output 0 of Exp``, as PyTorch names it."""
     if saved.output_nr is not None:
         return f"output {saved.output_nr} of {node.short_name()}"
-    edge = saved.tensor._gradient_edge() if saved.tensor._edge is not None else None
+    edge = saved.tensor._gradient_edge() if saved.tensor._node is not None else None
     return None if edge is None else f"output {edge[1]} of {edge[0].short_name()}"
 
 
@@ -394,7 +382,7 @@ def _what(saved: SavedTensor, node: Any) -> str:
 def _cure(write: str | None, saved: SavedTensor) -> str:
     tensor = saved.tensor
     by_optimizer = write is not None and write.startswith("optimizer step")
-    is_leaf = saved.output_nr is None and tensor._edge is None and tensor._requires_grad
+    is_leaf = saved.output_nr is None and tensor._node is None and tensor._requires_grad
     if by_optimizer or is_leaf:
         what = "the optimizer's step" if by_optimizer else "the write"
         return (

@@ -163,7 +163,7 @@ def _worth_it(tensor: Any, is_output: bool) -> bool:
         return False
     if is_output:
         return meta is None or meta.base is None
-    return tensor._edge is not None or not tensor._requires_grad
+    return tensor._node is not None or not tensor._requires_grad
 
 
 def keep_whole(tensor: Any) -> None:

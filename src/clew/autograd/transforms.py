@@ -146,7 +146,7 @@ class Level:
         """
         if getattr(target._counter, "born", 0) >= self.serial:
             return
-        records = state.grad_enabled and any(
+        records = state.now.grad_enabled and any(
             getattr(x, "requires_grad", False) for x in (target, *inputs)
         )
         check_inplace(target, name, records)

@@ -130,13 +130,13 @@ def mark_view(
         meta.base = above.base
         if above.creation is not Creation.NORMAL:
             creation = above.creation
-    if state.inference:
+    if state.now.inference:
         creation = Creation.INFERENCE
-    elif not state.grad_enabled:
+    elif not state.now.grad_enabled:
         creation = Creation.NO_GRAD
     meta.creation = creation
     if call is not None:
-        if state.view_replay or call[1].name in _OF_ANOTHER_KIND:
+        if state.now.view_replay or call[1].name in _OF_ANOTHER_KIND:
             meta.replay = _replay(source, call)
         elif above is not None and above.replay is not None:
             meta.replay = _strided_after(above.replay, call[0], geometry(out._array))
@@ -179,7 +179,7 @@ def refresh(tensor: Any) -> None:
     """Make the edge of a view anew if its base was written to; see Note [Views]."""
     meta = tensor._meta
     base = meta.base
-    if tensor._edge is None and not base.requires_grad:
+    if tensor._node is None and not base.requires_grad:
         return
     if meta.creation is not Creation.NORMAL:
         raise _view_error(tensor, meta, None)
@@ -206,14 +206,15 @@ def _as_strided_node(view: Any, base: Any) -> Node:
         attrs = {"view": place, "base": below, "kind": view.dtype}
         saved = (base.dtype,)
     metas = ((view._array.shape, view._array.dtype),)
+    node, nr = base._gradient_edge()
     return node_class(op)(
-        plan_for(op, 1, 1), (base._gradient_edge(),), saved, attrs, metas, view._counter.writer
+        plan_for(op, 1, 1), (node,), (nr,), saved, attrs, metas, view._counter.writer
     )
 
 
 def move_retained(tensor: Any, node: Node, output_nr: int = 0) -> None:
     """`retain_grad` follows the tensor to the node that makes it now."""
-    if tensor._meta is None or not tensor._meta.retains_grad or tensor._edge is None:
+    if tensor._meta is None or not tensor._meta.retains_grad or tensor._node is None:
         return
     old, old_nr = tensor._edge
     if old.hooks is not None:
@@ -231,7 +232,7 @@ def check_inplace(tensor: Any, name: str, records: bool) -> None:
         records: whether the write will be recorded (some operand requires grad, and grad mode).
     """
     meta = tensor._meta
-    if meta is not None and meta.inference and not state.inference:
+    if meta is not None and meta.inference and not state.now.inference:
         raise InferenceTensorError(
             "Inplace update to inference tensor outside InferenceMode is not allowed."
             "You can make a clone to get a normal tensor before doing inplace update."
@@ -243,7 +244,7 @@ def check_inplace(tensor: Any, name: str, records: bool) -> None:
         return
     if meta is not None and meta.base is not None:
         _check_view(tensor, meta, name)
-    if tensor._edge is None and tensor._requires_grad:
+    if tensor._node is None and tensor._requires_grad:
         raise LeafModifiedError(tensor, name, view=False)
 
 
@@ -251,7 +252,7 @@ def _check_view(tensor: Any, meta: TensorMeta, name: str) -> None:
     base = meta.base
     if meta.creation is not Creation.NORMAL:
         raise _view_error(tensor, meta, name)
-    if base._edge is None and tensor.requires_grad:
+    if base._node is None and tensor.requires_grad:
         raise LeafModifiedError(tensor, name, view=True)
 
 
@@ -347,7 +348,7 @@ class CopySlices(Node):
     def run(self, grads: list[Any], algebra: Any, need: Sequence[bool] | None) -> Sequence[Any]:
         grad = grads[0]
         if grad is None:
-            return [None] * len(self.edges)
+            return [None] * len(self.next_nodes)
         F = algebra.namespace
         part = F.take_strided(grad, view=self.view, base=self.base, kind=self.kind)
         results = list(self.fn.run([part], algebra, need))
@@ -355,7 +356,7 @@ class CopySlices(Node):
         meta = self.fn.metas[0]
         if inside is not None:
             inside = algebra.fit(inside, meta, self.fn, 0)
-        if self.edges[0][0] is None or (need is not None and not need[0]):
+        if self.next_nodes[0] is None or (need is not None and not need[0]):
             results[0] = None
             return results
         results[0] = F.put_strided(grad, inside, view=self.view, base=self.base, kind=self.kind)

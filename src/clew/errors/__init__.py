@@ -103,7 +103,7 @@ def _rebuilt(cls: type[AutogradError], clause: str, facts: list[Fact]) -> Autogr
 
 def describe(tensor: Any) -> str:
     """A tensor in a few words: type, shape, whether it is a leaf, and the line that made it."""
-    kind = "leaf tensor" if tensor._edge is None else "tensor"
+    kind = "leaf tensor" if tensor._node is None else "tensor"
     return f"{kind} {shape_of(tensor)}{made_at(tensor)}"
 
 
@@ -124,7 +124,7 @@ def typed(shape: tuple[int, ...], dtype: Any) -> str:
 
 def made_at(tensor: Any) -> str:
     """The end of a sentence that says where a tensor was made; empty where nobody knows."""
-    if tensor._edge is not None:
+    if tensor._node is not None:
         return made_by(tensor._edge[0])
     meta = tensor._meta
     return spaced(", made", meta.site) if meta is not None else ""
@@ -352,7 +352,7 @@ class InferenceTensorError(AutogradError, RuntimeError):
 
 def _made_in(tensor: Any) -> str | None:
     """The mode in which a tensor without an edge was made, and the line that turned it on."""
-    if tensor._edge is not None or tensor._cut is None:
+    if tensor._node is not None or tensor._cut is None:
         return None
     return f"in {tensor._cut[0]}{spaced('', tensor._cut[1])}"
 

@@ -26,7 +26,7 @@ from clew.func.batching.batch import Batch
 from clew.func.batching.functions import require_setup_context
 from clew.func.batching.level import VmapLevel
 from clew.op import Op
-from clew.storage import VersionCounter
+from clew.storage import new_counter
 from clew.tensor import Tensor
 
 
@@ -43,7 +43,7 @@ class GradLevel(Level):
         self.batch: VmapLevel | None = next(
             (x for x in reversed(self.below) if isinstance(x, VmapLevel)), None
         )
-        self.grad_enabled = state.grad_enabled
+        self.grad_enabled = state.now.grad_enabled
         self._mode = enable_grad()
         self._mode.__enter__()
         return self
@@ -80,8 +80,8 @@ class GradLevel(Level):
         if self.batch is not None:
             x = self.batch.lifted(x)
         if not differentiable:
-            inner = x._alias(None if x._edge is None else x._gradient_edge())
-            if x.requires_grad and x._edge is None:
+            inner = x._alias(None if x._node is None else x._gradient_edge())
+            if x.requires_grad and x._node is None:
                 inner = x
             else:
                 self._take(inner, given)
@@ -98,7 +98,7 @@ class GradLevel(Level):
     @staticmethod
     def _take(inner: Any, x: Any) -> None:
         """Let a new alias be a tensor of this level, with the tangents of those outside."""
-        inner._counter = VersionCounter()
+        inner._counter = new_counter()
         note_new(inner)
         carry_over(inner, x)
 

@@ -270,7 +270,7 @@ class _Product:
                     f"Mismatch in shape: grad_output[{i}] has a shape of {Size(v._array.shape)} "
                     f"and output[{i}] has a shape of {Size(x._array.shape)}."
                 )
-        record = state.grad_enabled if create_graph is None else create_graph
+        record = state.now.grad_enabled if create_graph is None else create_graph
         found = self._level.gradients(self._outputs, self._inputs, leaves, retain_graph, record)
         return tree_unflatten(found, self._input_spec)
 

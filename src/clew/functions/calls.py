@@ -59,7 +59,7 @@ def refuse_gradients(function: str, **arguments: Any) -> None:
         RuntimeError: one does, and operations are being recorded.
     """
     for argument, value in arguments.items():
-        if value is not None and value.requires_grad and state.grad_enabled:
+        if value is not None and value.requires_grad and state.now.grad_enabled:
             raise RuntimeError(
                 f"The function '{function}' is not differentiable with respect to argument "
                 f"'{argument}'. This input cannot have requires_grad True."

@@ -50,7 +50,7 @@ def _look_anew(target: Tensor, op: Op, attrs: dict[str, Any], name: str) -> Tens
         RuntimeError: autograd cannot follow that: a leaf that requires grad, or a view that takes
             no write.
     """
-    records = target.requires_grad and state.grad_enabled
+    records = target.requires_grad and state.now.grad_enabled
     check_inplace(target, name, records)
     tangents = _tangents(target)
     for before_inplace in observers.before_inplace:
@@ -64,8 +64,8 @@ def _look_anew(target: Tensor, op: Op, attrs: dict[str, Any], name: str) -> Tens
         plan = plan_for(op, 1, 1)
         saved = (target._array.shape,) * len(plan.saves)  # a view's rule needs no more
         metas = ((array.shape, array.dtype),)
-        make, edges = _NODES[op.name], (target._gradient_edge(),)
-        node = make(plan, edges, saved, attrs, metas, here())
+        following, nr = target._gradient_edge()
+        node = _NODES[op.name](plan, (following,), (nr,), saved, attrs, metas, here())
         target._edge = (node, 0)
     target._array = array
     target._counter.bump(name)
@@ -91,7 +91,7 @@ def _tangents(target: Tensor) -> list[Tensor]:
 @composite(function=False)
 def t_(self: Tensor) -> Tensor:
     """`t`, in place."""
-    check_inplace(self, "t_", self.requires_grad and state.grad_enabled)
+    check_inplace(self, "t_", self.requires_grad and state.now.grad_enabled)
     if self._array.ndim > 2:
         raise RuntimeError(
             f"t_() expects a tensor with <= 2 dimensions, but self is {self._array.ndim}D"

@@ -179,9 +179,9 @@ def _role(kept: SavedTensor) -> str:
         return "output"
     tensor = kept.tensor
     base = tensor._base if tensor._base is not None else tensor
-    if base._edge is None and base._requires_grad:
+    if base._node is None and base._requires_grad:
         return "parameter"
-    return "leaf" if tensor._edge is None else "input"
+    return "leaf" if tensor._node is None else "input"
 
 
 def _hooks(node: Any) -> list[str]:

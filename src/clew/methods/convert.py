@@ -57,7 +57,7 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         RuntimeError: the tensor requires grad, and `force` is not set.
         TypeError: NumPy has no such type (bfloat16).
     """
-    if not force and state.grad_enabled and self.requires_grad:
+    if not force and state.now.grad_enabled and self.requires_grad:
         raise RequiresGradError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.",
             self,
@@ -109,7 +109,7 @@ def _number(convert: Any) -> Any:
     def method(self: Tensor) -> Any:
         if self._array.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
-        recorded = state.grad_enabled and self.requires_grad
+        recorded = state.now.grad_enabled and self.requires_grad
         if convert is float and recorded and self._array.size == 1:
             _warn_scalar_of_graph(self)
         if self._array.size != 1:
@@ -265,7 +265,7 @@ _other_device("xpu")
 
 @composite(function=False)
 def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Any:
-    if self._edge is not None:
+    if self._node is not None:
         raise NonLeafCopyError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
             "protocol at the moment.  If you were attempting to deepcopy a module, this may be "

@@ -33,14 +33,14 @@ def _set_grad_fn(tensor: Tensor, value: Any) -> None:
 
 def _hooks_of(tensor: Tensor) -> Any:
     """The hooks that `register_hook` has put on a tensor: a dict, or None before the first."""
-    if tensor._edge is None:
+    if tensor._node is None:
         return None if tensor._meta is None else tensor._meta.hooks
     node, output_nr = tensor._gradient_edge()
     return None if node.hooks is None else node.hooks.tensor.get(output_nr)
 
 
 def _set_hooks(tensor: Tensor, hooks: Any) -> None:
-    if tensor._edge is None:
+    if tensor._node is None:
         tensor._ensure_meta().hooks = hooks
         return
     node, output_nr = tensor._gradient_edge()

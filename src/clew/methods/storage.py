@@ -222,7 +222,7 @@ def set_(
     """
     array = _array_at(self, source, storage_offset, size, stride)
     given = isinstance(source, Tensor) and source.requires_grad
-    records = (self.requires_grad or given) and state.grad_enabled
+    records = (self.requires_grad or given) and state.now.grad_enabled
     check_inplace(self, "set_", records)
     op, mask = REGISTRY["replaced_memory"], self.requires_grad | given << 1
     pending = before_write(op, (self, source), NO_ATTRS, mask) if records else None
@@ -274,7 +274,7 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
         RuntimeError: the tensor requires grad, outside inference mode; or it is an inference
             tensor there.
     """
-    if self.requires_grad and not (state.inference or self.is_inference()):
+    if self.requires_grad and not (state.now.inference or self.is_inference()):
         raise RequiresGradError(
             "cannot resize variables that require grad",
             self,

@@ -50,7 +50,7 @@ class Parameter(Tensor):
 
     @classmethod
     def _on(cls, data: Tensor, requires_grad: bool) -> Any:
-        if requires_grad and data.is_inference() and not state.inference:
+        if requires_grad and data.is_inference() and not state.now.inference:
             raise InferenceTensorError(
                 "Setting requires_grad=True on inference tensor outside InferenceMode is not "
                 "allowed.",

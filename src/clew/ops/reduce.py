@@ -12,15 +12,15 @@ from clew.ops.rules import conj, count, keep_dims, numpy_dtype, wrap_dim, wrap_d
 from clew.packing import INDICES
 
 
-def _sum(x: Any, axis: Any, keepdims: bool, dtype: Any) -> Any:
+def _sum(x: Any, axis: Any, keepdims: Any, dtype: Any) -> Any:
     """Sums of integers are int64; halves are added in single precision."""
     if dtype is not None:
         x = x.astype(numpy_dtype(dtype), copy=False)
     elif x.dtype.kind in "biu":
-        return np.sum(x, axis=axis, keepdims=keepdims, dtype=np.int64)
+        return np.add.reduce(x, axis=axis, keepdims=keepdims, dtype=np.int64)
     if x.dtype.itemsize == 2:
-        return np.sum(x, axis=axis, keepdims=keepdims, dtype=np.float32).astype(x.dtype)
-    return np.sum(x, axis=axis, keepdims=keepdims)
+        return np.add.reduce(x, axis=axis, keepdims=keepdims, dtype=np.float32).astype(x.dtype)
+    return np.add.reduce(x, axis=axis, keepdims=keepdims)
 
 
 @op("sum_all(self; *, dtype=None)", node="SumBackward0", publish=(), jvp="linear")

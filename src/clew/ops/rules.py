@@ -30,6 +30,8 @@ def both(F: Any, mask: Any, condition: Any) -> Any:
 
 def conj(F: Any, x: Any) -> Any:
     """The conjugate of a complex value; a real one as it is."""
+    if x.__class__ is np.ndarray:
+        return F.conj(x) if x.dtype.kind == "c" else x
     if is_complex(x):
         return F.conj(x)
     return x.conjugate() if x.__class__ is complex else x

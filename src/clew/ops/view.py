@@ -104,6 +104,8 @@ def _(F: Any, grad: Any, self_shape: Any) -> Any:
 @op("expand(self; *size)", view=True, publish=("method",), jvp="linear")
 def expand(x: Any, *, size: Any) -> Any:
     """Repeat dimensions of size one without copying; -1 keeps a size."""
+    if not x.ndim and min(size, default=1) > 1:  # as the gradient of a sum
+        return restrided(x, tuple(size), (0,) * len(size))
     extra = len(size) - x.ndim
     if extra < 0:
         raise RuntimeError(

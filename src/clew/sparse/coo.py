@@ -43,7 +43,7 @@ class SparseTensor(Tensor):
         made = object.__new__(cls)
         made._coordinates, made._elements = indices, values
         made._size, made._coalesced = tuple(size), coalesced
-        made._edge = made._grad = made._meta = made._cut = None
+        made._node = made._grad = made._meta = made._cut = None
         made._requires_grad = False
         made._counter = values._counter
         return made

@@ -141,7 +141,7 @@ def checkpoint(
             )
         traces = (Trace(), Trace())
     contexts = traces or context_fn()
-    if not state.grad_enabled:
+    if not state.now.grad_enabled:
         return function(*args, **kwargs)
     region = _Region(function, args, kwargs, contexts[1])
     region.early_stop = early_stop if _Overrides.early_stop is None else _Overrides.early_stop

@@ -60,7 +60,7 @@ def call_batched(level: Any, function: Any, args: tuple[Any, ...], kwargs: Any) 
         return _forward(level, function, args)
 
     mine = [x for x in args if level.holds(x)]
-    if state.grad_enabled and level.records and any(x.requires_grad for x in mine):
+    if state.now.grad_enabled and level.records and any(x.requires_grad for x in mine):
         lifted = tuple(level.lifted(x) if isinstance(x, Tensor) else x for x in args)
         return function._call(lifted, kwargs, forward)
     if kwargs:

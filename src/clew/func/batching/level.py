@@ -58,7 +58,7 @@ class VmapLevel(Level):
         out = object.__new__(Tensor)
         out._array = Batch(value, bdim, self)  # type: ignore[assignment]
         out._counter = value._counter
-        out._edge = out._grad = out._meta = out._cut = None
+        out._node = out._grad = out._meta = out._cut = None
         out._requires_grad = False
         return out
 
@@ -98,7 +98,7 @@ class VmapLevel(Level):
             creation = Creation.MULTI_OUTPUT if isinstance(result, tuple) else Creation.NORMAL
             for out in outs:
                 mark_view(out, self.lifted(inputs[0]), creation)
-        if mask and state.grad_enabled and self.records and op.rules:
+        if mask and state.now.grad_enabled and self.records and op.rules:
             self._record(op, inputs, attrs, mask, outs)
         return tuple(outs) if isinstance(result, tuple) else outs[0]
 
@@ -129,9 +129,8 @@ class VmapLevel(Level):
         self, op: Op, inputs: Sequence[Any], attrs: dict[str, Any], mask: int, outs: Sequence[Any]
     ) -> None:
         """Make the node of a call of which an input requires grad at this level."""
-        metas = tuple(None if o is None else (o._array.shape, o._array.dtype) for o in outs)
         inputs = [self.lifted(x) if isinstance(x, Tensor) else x for x in inputs]
-        node = record(op, inputs, attrs, mask, outs, metas)
+        node = record(op, inputs, attrs, mask, outs)
         if node is None:
             return
         for nr, out in enumerate(outs):
@@ -151,7 +150,7 @@ class VmapLevel(Level):
                 return dispatch.apply_inplace(op, target, inputs, attrs, name)
         if dims[0] is None and any(d is not None for d in dims):
             raise RuntimeError(_unbatched_target(op, name, self._call(values, dims)))
-        records = bool(mask) and state.grad_enabled and self.records
+        records = bool(mask) and state.now.grad_enabled and self.records
         check_inplace(target, name, records)
         operands = tuple(self.lifted(x) if isinstance(x, Tensor) else x for x in operands)
         pending = before_write(op, operands, attrs, mask) if records else None

@@ -96,7 +96,7 @@ class ClewEngine(Engine, Observer):
     def _find(self, tensor: Tensor) -> None:
         """A tensor from before tracking."""
         try:
-            in_graph = tensor._edge is not None
+            in_graph = tensor._node is not None
             storage = self._storage(_array_of(tensor), TEMPORARY if in_graph else INPUT, BEFORE)
         except AttributeError:  # it is being made, in another thread
             return
@@ -220,7 +220,7 @@ class ClewEngine(Engine, Observer):
         return storage
 
     def _see_leaf(self, tensor: Any, storage: Storage) -> None:
-        if (tensor._requires_grad and tensor._edge is None) or _is_parameter(tensor):
+        if (tensor._requires_grad and tensor._node is None) or _is_parameter(tensor):
             made = storage.made
             if made.site is None and tensor._meta is not None:
                 made = self.log.origin(tensor._meta.site, made.module, made.what)

@@ -101,7 +101,7 @@ class ClewEngine:
 
     def has_graph(self, tensor: Any) -> bool:
         """Whether an op made it and was recorded."""
-        return tensor is not None and tensor._edge is not None
+        return tensor is not None and tensor._node is not None
 
     def is_zero(self, tensor: Any) -> bool:
         """Whether all elements are zero."""
@@ -124,7 +124,7 @@ class ClewEngine:
         """Whether operations are recorded now."""
         from clew.autograd.modes import state
 
-        return state.grad_enabled
+        return state.now.grad_enabled
 
     def why_constant(self, name: str) -> str:
         """Why a result of `name` has no history although an input has."""

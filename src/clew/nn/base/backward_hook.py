@@ -141,7 +141,7 @@ class _Places:
 def _tie(values: Any, hook: Hook) -> tuple[Any, _Places]:
     """Pass the tensors among `values` through the identity, and hook its node."""
     places = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
-    if not (state.grad_enabled and any(values[i].requires_grad for i in places)):
+    if not (state.now.grad_enabled and any(values[i].requires_grad for i in places)):
         return values, _Places(len(values), None)
     tied = BackwardHookFunction.apply(*[values[i] for i in places])
     node = next(t.grad_fn for t in tied if t.grad_fn is not None)
