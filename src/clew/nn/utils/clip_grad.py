@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 import clew
-from clew.autograd.modes import no_grad
-from clew.autograd.modes import state as modes
+from clew.autograd.modes import no_grad, state
 from clew.autograd.transforms import running
 from clew.kernels import optim as kernels
 from clew.observers import observers
@@ -76,7 +75,7 @@ def _clip_at_once(grads: list[Any], max_norm: float, error_if_nonfinite: bool) -
     not recorded.  A model has dozens of small ones, for each of which an op costs more than the
     arithmetic.
     """
-    if running or observers or modes.inference or not all(map(_is_plain, grads)):
+    if running or observers or state.now.inference or not all(map(_is_plain, grads)):
         return None
     arrays = [grad._array for grad in grads]
     if not arrays or any(array.dtype != arrays[0].dtype for array in arrays):
