@@ -121,3 +121,12 @@ def test_tables() -> None:
     assert "| a | 100 | 60 | 60 % | 2.0 / 10 | 1.0 / 10 |" in memory
     assert "more than torch's on 1 of 1 rows (a)." in memory
     assert reasons(results) == "Dashes:\n\n- JAX (jit), b: it is too hard."
+
+
+def test_a_profile_counts_kernels_and_names_parts() -> None:
+    text = _run("profile_step.py", "three ops and backward", "--seconds", "0.1")
+    for kind in ("forward mul", "forward pow", "forward sum", "backward PowBackward0"):
+        row = next(line for line in text.splitlines() if kind in line)
+        assert row.split("│")[2].strip() == "1"
+    assert "dispatch" in text
+    assert "engine and graph" in text
