@@ -18,6 +18,7 @@ from clew.autograd.modes import state
 from clew.autograd.transforms import innermost, running
 from clew.autograd.views import Creation, check_inplace, mark_view
 from clew.errors import ExpandedWriteError, OtherLayout
+from clew.kernels.pointwise import MANY
 from clew.observers import observers
 from clew.op import NO_ATTRS, Namespace, Op
 from clew.ops.rules import broadcast_shape
@@ -54,11 +55,14 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
         return run_sparse(op.name, inputs, attrs)
     if op.promotion is not None:
         arrays = op.promotion(arrays)
+    forward = op.forward
+    if op.large is not None and arrays[0].__class__ is np.ndarray and arrays[0].size >= MANY:
+        forward = op.large
     now = state.now
     try:
-        result = now.quiet(op.forward, *arrays, **attrs)
+        result = now.quiet(forward, *arrays, **attrs)
     except RuntimeError as error:
-        result = quietly_again(error, op.forward, arrays, attrs)
+        result = quietly_again(error, forward, arrays, attrs)
     except ValueError as error:
         raise _as_torch_says(error, arrays) from None
     if result.__class__ is tuple:
@@ -225,6 +229,9 @@ def _write(op: Op, arrays: list[Any], attrs: dict[str, Any], array: np.ndarray) 
     if op.write is not None:
         quietly(op.write, arrays, attrs)
         return
+    if op.large is not None and _are_like(arrays, array):
+        quietly(op.large, arrays, {"out": array})
+        return
     try:
         result = quietly(op.forward, arrays, attrs)
     except ValueError as error:
@@ -235,6 +242,15 @@ def _write(op: Op, arrays: list[Any], attrs: dict[str, Any], array: np.ndarray) 
             if isinstance(x, np.ndarray):
                 storage.refuse_overlap(array, x, same=False)
     array[...] = result
+
+
+def _are_like(arrays: list[Any], target: np.ndarray) -> bool:
+    """Whether an elementwise result fits `target`, the first operand, as it is."""
+    return arrays[0] is target and all(
+        x.__class__ is not np.ndarray
+        or (x.dtype == target.dtype and (x.shape == target.shape or not x.ndim))
+        for x in arrays
+    )
 
 
 def _check_expanded(target: Tensor, inputs: Sequence[Any], name: str) -> None:

@@ -193,6 +193,8 @@ class Op:
         packings: by name, how less is kept of what a rule names (Note [Packings], ``packing.py``).
         write: what the twin does to the first array, where that is cheaper than `forward` and a
             copy; called like `forward`, it must refuse before it changes.
+        large: called instead of `forward` for large arrays, a `clew.kernels.shared.Shared`; the
+            in-place twin gives it the array to write to as ``out``.
         jvp: how tangents go through it, see Note [Forward rules] in ``autograd/forward_rules.py``.
         derived_from: the name of the op that this one was derived from, if it was.
         overloads: (when, op) pairs, of `Overload`: what a call is recorded as instead.
@@ -206,10 +208,10 @@ class Op:
     __slots__ = (
         "aliases", "attr_names", "attrs", "default_attrs", "derived_from", "doc", "domain",
         "forward", "in_place", "inplace", "input_defaults", "inputs", "jvp", "keyword_only",
-        "label", "module", "name", "no_grad_outputs", "node_class", "node_name", "number_first",
-        "order", "outputs", "overloads", "packings", "plain_count", "plans", "promote", "promotion",
-        "publish", "rules", "tensors_only", "variadic_attr", "variadic_input", "view", "without",
-        "write",
+        "label", "large", "module", "name", "no_grad_outputs", "node_class", "node_name",
+        "number_first", "order", "outputs", "overloads", "packings", "plain_count", "plans",
+        "promote", "promotion", "publish", "rules", "tensors_only", "variadic_attr",
+        "variadic_input", "view", "without", "write",
     )  # fmt: skip
 
     def __init__(
@@ -246,6 +248,7 @@ class Op:
         self.publish: tuple[str, ...] = options.pop("publish", ("function", "method"))
         self.inplace: bool | str = options.pop("inplace", False)
         self.write: Callable[..., Any] | None = options.pop("write", None)
+        self.large: Callable[..., Any] | None = options.pop("large", None)
         self.packings: dict[str, Packing] = options.pop("packings", NO_ATTRS)
         self.aliases: tuple[str, ...] = options.pop("aliases", ())
         self.domain: str | None = options.pop("domain", None)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import special
+from .pointwise import pointwise
 
 # erf(x) = tanh(x * p(x**2)). The coefficients of p, lowest first, were fitted to float32: the
 # error is below three units in the last place, and beyond the edge the result is 1.
@@ -21,6 +22,7 @@ _COEFFICIENTS = tuple(
 _EDGE = np.float32(4.1)
 
 
+@pointwise(twin="erf")
 def erf(x: NDArray) -> NDArray:
     """2 / sqrt(pi) times the integral of exp(-t**2) from 0 to `x`, in float32 or float64."""
     if x.dtype != np.float32:

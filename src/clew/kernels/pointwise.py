@@ -8,7 +8,6 @@ Blocks, and pieces of the work of a twin, go to several threads.
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from clew.threads import get_num_threads, split
 
 from .compiled import twins
-from .half import is_half, widen
+from .half import is_half, narrow, widen
 
 # Elements of a block: a few of these in float32 fit a second-level cache (measured).
 BLOCK = 1 << 14
@@ -38,7 +37,8 @@ TWINS: dict[str, Callable[..., NDArray]] = {}
 def pointwise(formula: Any = None, *, twin: str = "") -> Any:
     """Decorate an elementwise formula of floating arrays whose result is like the first one.
 
-    Halves are computed in float32 and rounded once. The arrays come first, by position.
+    Halves are computed in float32 and rounded once. The arrays come first, by position; ``out=``
+    is an array to write to, which lies as the first one.
 
     Args:
         formula: the function; its attributes are keyword-only.
@@ -47,29 +47,32 @@ def pointwise(formula: Any = None, *, twin: str = "") -> Any:
     """
     if formula is None:
         return lambda formula: pointwise(formula, twin=twin)
-    numbers = [p.name for p in signature(formula).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    code = formula.__code__
+    numbers = code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
 
     @wraps(formula)
-    def whole(*arrays: NDArray, **attributes: Any) -> NDArray:
+    def whole(*arrays: NDArray, out: NDArray | None = None, **attributes: Any) -> NDArray:
         first = arrays[0]
         if first.size >= MANY:
             fast = twins("pointwise", _computed_in(first)) if twin else None
+            result = None
             if fast is not None:
                 values = [attributes[name] for name in numbers]
-                out = in_pieces(getattr(fast, twin), arrays, values)
+                result = in_pieces(getattr(fast, twin), arrays, values, out=out)
             elif first.size > BLOCK:
-                out = in_pieces(
+                result = in_pieces(
                     lambda out, *parts: np.copyto(out, formula(*parts, **attributes)),
-                    arrays, block=BLOCK,
+                    arrays, block=BLOCK, out=out,
                 )  # fmt: skip
-            else:
-                out = None
-            if out is not None:
-                return out
+            if result is not None:
+                return result
         if first.itemsize == 2 and is_half(first.dtype):
-            result = formula(*map(widen, arrays), **attributes)
-            return np.asarray(result).astype(first.dtype)
-        result = formula(*arrays, **attributes)
+            result = np.asarray(formula(*map(widen, arrays), **attributes)).astype(first.dtype)
+        else:
+            result = formula(*arrays, **attributes)
+        if out is not None:
+            out[...] = result
+            return out
         return result if result.__class__ is np.ndarray else np.asarray(result)
 
     if twin:
@@ -83,22 +86,32 @@ def _computed_in(x: NDArray) -> np.dtype:
 
 def in_pieces(
     compute: Callable[..., Any], arrays: Sequence[NDArray], values: Sequence[Any] = (),
-    block: int = 0,
+    block: int = 0, out: NDArray | None = None, dtype: Any = None,
 ) -> NDArray | None:  # fmt: skip
-    """A new array like the first one, which ``compute(out, *arrays, *values)`` writes.
+    """A new array like the first one, or `out`, which ``compute(out, *arrays, *values)`` writes.
 
     It is called for pieces, or blocks of so many elements if that is not 0, of the arrays; they
     are one-dimensional then, and halves are float32.  None where the arrays are not of one shape
     and type, or do not lie in memory in one order without gaps.
+
+    Args:
+        compute: a twin, or (with a `block`) what may write where it reads.
+        arrays, values: what it is called with.
+        block: how many elements it is called for at a time; 0 for as many as a thread has.
+        out: an array to write to; it may be one of the arrays.
+        dtype: the type of the result where it is not that of the arrays.
     """
     first = arrays[0]
-    whole = np.empty_like(first)
+    whole = np.empty_like(first, dtype=dtype) if out is None else out
     lines = _flattened((whole, *arrays))
     if lines is None:
         return None
     half = first.itemsize == 2 and is_half(first.dtype)
-    if half:
-        block = BLOCK
+    # A loop that LLVM has made uses vector instructions only where it does not write what it
+    # reads; so a result in place is computed apart.
+    apart = half or (out is not None and not block)
+    if apart:
+        block = 4 * BLOCK
     elif not block and (whole.size < 2 * PIECE or get_num_threads() == 1):
         compute(*lines, *values)
         return whole
@@ -106,27 +119,30 @@ def in_pieces(
     def piece(start: int, stop: int) -> None:
         step = block or stop - start
         for at in range(start, stop, step):
-            out, *parts = [line[at : min(at + step, stop)] for line in lines]
-            if half:
-                wide = np.empty(out.shape, _SINGLE)
-                compute(wide, *map(widen, parts), *values)
-                out[...] = wide
+            to, *parts = [line[at : min(at + step, stop)] for line in lines]
+            if apart and dtype is None:
+                scratch = np.empty(to.shape, _SINGLE if half else to.dtype)
+                compute(scratch, *map(widen, parts), *values)
+                to[...] = narrow(scratch, to.dtype)
             else:
-                compute(out, *parts, *values)
+                compute(to, *map(widen, parts), *values)
 
     split(piece, whole.size, PIECE)
     return whole
 
 
 def _flattened(arrays: Sequence[NDArray]) -> list[NDArray] | None:
-    """The arrays in one dimension, with their elements in the order in which they all lie."""
+    """The arrays in one dimension, with their elements in the order in which they all lie.
+
+    The first may have another type than the others.
+    """
     first = arrays[0]
     order = None
     if not first.flags.c_contiguous:
         order = sorted(range(first.ndim), key=first.strides.__getitem__, reverse=True)
     flat = []
     for array in arrays:
-        if array.shape != first.shape or array.dtype != first.dtype:
+        if array.shape != first.shape or (array.dtype != arrays[1].dtype and array is not first):
             return None
         turned = array if order is None else array.transpose(order)
         flags = turned.flags
@@ -134,3 +150,9 @@ def _flattened(arrays: Sequence[NDArray]) -> list[NDArray] | None:
             return None
         flat.append(turned.reshape(-1))
     return flat
+
+
+@pointwise(twin="rsqrt")
+def reciprocal_root(x: NDArray) -> NDArray:
+    """``1 / sqrt(x)``."""
+    return np.reciprocal(np.sqrt(x))

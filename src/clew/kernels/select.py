@@ -1,4 +1,4 @@
-"""Choosing elements by a mask, without branches. Imports NumPy only.
+"""Choosing elements by a mask, without branches. Imports NumPy and sibling kernels.
 
 ``np.where`` and boolean indexing branch on every element, which costs ten times a multiplication
 where the mask is irregular. A product with the mask would turn an infinity or NaN that is to be
@@ -7,6 +7,8 @@ dropped into NaN; so the product here is one of the bits, read as integers.
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .pointwise import pointwise
 
 _BITS = {2: np.int16, 4: np.int32, 8: np.int64}
 
@@ -32,3 +34,9 @@ def choose(mask: NDArray, x: NDArray, y: NDArray) -> NDArray:
     bits = _BITS[x.dtype.itemsize]
     kept, other = keep_where(mask, x), keep_where(np.logical_not(mask), y)
     return np.bitwise_or(kept.view(bits), other.view(bits)).view(x.dtype)
+
+
+@pointwise(twin="hardtanh")
+def limited(x: NDArray, *, low: float, high: float) -> NDArray:
+    """`x` limited to ``[low, high]``, where `high` wins; NaN stays."""
+    return np.minimum(np.maximum(x, low), high)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import numpy as np
 
-from clew.kernels.select import SELECTABLE, choose, keep_where
+from clew.kernels.pointwise import MANY
+from clew.kernels.select import SELECTABLE, choose, keep_where, limited
 from clew.op import op
 from clew.ops.scalars import checked_number
 from clew.packing import two_kinds
@@ -62,9 +64,16 @@ def clamp(x: Any, *, min: Any, max: Any) -> Any:
     """Limit to ``[min, max]``; None is no limit, and `max` wins over `min`."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if x.size >= MANY and x.dtype.kind == "f" and _are_limits(min, max):
+        return limited(x, low=-inf if min is None else min, high=inf if max is None else max)
     if min is not None:
         x = np.maximum(*arithmetic([x, min]))
     return x if max is None else np.minimum(*arithmetic([x, max]))
+
+
+def _are_limits(*limits: Any) -> bool:
+    """Whether all are numbers that limit something, which NaN does not."""
+    return all(n is None or (n.__class__ in (int, float) and n == n) for n in limits)
 
 
 @clamp.grad("self")
@@ -108,6 +117,8 @@ _ONE_LIMIT: dict[str, Any] = {"publish": (), "inplace": True, "domain": "off_kin
 @op("clamp_min(self; min)", packings={"self": _KEPT_BY_CLAMP}, **_ONE_LIMIT)
 def clamp_min(x: Any, *, min: Any) -> Any:
     """Limit from below."""
+    if x.size >= MANY and x.dtype.kind == "f" and _are_limits(min):
+        return limited(x, low=min, high=inf)
     return np.maximum(*arithmetic([x, min]))
 
 
@@ -119,6 +130,8 @@ def _(F: Any, grad: Any, self: Any, *, min: Any) -> Any:
 @op("clamp_max(self; max)", packings={"self": _KEPT_BY_CLAMP}, **_ONE_LIMIT)
 def clamp_max(x: Any, *, max: Any) -> Any:
     """Limit from above."""
+    if x.size >= MANY and x.dtype.kind == "f" and _are_limits(max):
+        return limited(x, low=-inf, high=max)
     return np.minimum(*arithmetic([x, max]))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from clew.kernels.shared import Shared
 from clew.op import of_number, op
 from clew.promotion import arithmetic
 
@@ -23,6 +24,7 @@ for _name, _ufunc, _alias in (
         domain="real", doc=f"Elementwise ``{_ufunc.__name__}``, a bool tensor.",
         node=f"{_name.capitalize()}Backward1",
         overloads=(of_number("other", f"{_name.capitalize()}Backward0"),),
+        large=Shared(_ufunc, dtype=np.bool_),
         inplace_rules=dict.fromkeys(("self", "other"), lambda F, grad: F.zeros_like(grad)),
     )  # fmt: skip
 

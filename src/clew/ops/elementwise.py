@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from clew.kernels.half import is_half, narrow, widen
+from clew.kernels.pointwise import pointwise, reciprocal_root
+from clew.kernels.shared import Shared
 from clew.op import of_number, op
 from clew.ops.rules import conj, is_complex
 from clew.promotion import Unrounded, arithmetic
@@ -37,7 +39,7 @@ def _rounded_once(formula: Any, *operands: Any) -> Any:
 
 add = op(
     "add(self, other)", np.add, doc="``self + other``.", jvp="linear", domain="real", publish=(),
-    self=lambda F, grad: grad, other=lambda F, grad: grad, **_ARITHMETIC,
+    self=lambda F, grad: grad, other=lambda F, grad: grad, large=Shared(np.add), **_ARITHMETIC,
 )  # fmt: skip
 
 
@@ -46,10 +48,24 @@ add = op(
     **_ARITHMETIC)  # fmt: skip
 def add_scaled(x: Any, y: Any, *, alpha: Any) -> Any:
     """``self + alpha * other``."""
+    if _are_floats(x, y):
+        return _add_scaled(x, y, alpha=alpha)
     return _rounded_once(lambda x, y, alpha: x + y * alpha, x, y, alpha)
 
 
-@op("sub(self, other)", jvp="linear", domain="real", publish=(),
+@pointwise(twin="add_scaled")
+def _add_scaled(x: Any, y: Any, *, alpha: Any) -> Any:
+    return x + y * alpha
+
+
+def _are_floats(*operands: Any) -> bool:
+    """Whether all are arrays of floating numbers that NumPy computes with as they are."""
+    return all(
+        x.__class__ is np.ndarray and x.dtype.kind == "f" and x.itemsize > 2 for x in operands
+    )
+
+
+@op("sub(self, other)", jvp="linear", domain="real", publish=(), large=Shared(np.subtract),
     self=lambda F, grad: grad, other=lambda F, grad: -grad, **_DIFFERENCE)  # fmt: skip
 def sub(x: Any, y: Any) -> Any:
     """``self - other``."""
@@ -61,6 +77,8 @@ def sub(x: Any, y: Any) -> Any:
     **_DIFFERENCE)  # fmt: skip
 def sub_scaled(x: Any, y: Any, *, alpha: Any) -> Any:
     """``self - alpha * other``."""
+    if _are_floats(x, y):
+        return _add_scaled(x, y, alpha=-alpha)
     return _rounded_once(lambda x, y, alpha: x - y * alpha, x, y, alpha)
 
 
@@ -84,11 +102,12 @@ mul = op(
     other=lambda F, grad, self: grad * conj(F, self),
     promote="product",
     inplace=True,
+    large=Shared(np.multiply),
 )
 
 
 @op("div(self, other)", promote="quotient", aliases=("true_divide",), domain="nonzero",
-    publish=(), inplace=True)  # fmt: skip
+    publish=(), inplace=True, large=Shared(np.true_divide))  # fmt: skip
 def div(x: Any, y: Any) -> Any:
     """``self / other``."""
     return np.true_divide(x, y)
@@ -260,6 +279,9 @@ def _not_negative(F: Any, x: Any) -> Any:
     return F.logical_and(F.imag(x) == 0, F.real(x) >= 0)
 
 
+_reciprocal = Shared(np.reciprocal, "reciprocal")
+
+
 def _power(x: Any, exponent: Any) -> Any:
     """Small exponents by multiplication: NumPy's float power is many times slower."""
     if exponent.__class__ in (int, float):
@@ -272,7 +294,11 @@ def _power(x: Any, exponent: Any) -> Any:
         if exponent == 0.5 and x.dtype.kind == "f":
             return np.sqrt(x)
         if exponent == -1 and x.dtype.kind == "f":
-            return np.reciprocal(x)
+            return _reciprocal(x)
+        if exponent == -2 and x.dtype.kind == "f":
+            return _rounded_once(lambda x: _reciprocal(np.asarray(x * x)), x)
+        if exponent == -0.5 and x.dtype.kind == "f":
+            return reciprocal_root(x)
     if _is_integer(x) and _is_integer(exponent) and np.less(exponent, 0).any():
         inverse = np.where(np.abs(x) == 1, np.power(x, np.abs(exponent)), 0)
         return np.where(np.less(exponent, 0), inverse, np.power(x, np.maximum(exponent, 0)))
@@ -295,6 +321,7 @@ def _extremum(name: str, function: Any, aliases: tuple[str, ...] = ()) -> Any:
     return op(
         f"{name}(self, other)", function, doc=f"Elementwise {name}; see `np.{name}`.",
         promote="arithmetic", tensors_only=True, domain="off_ties", self=of_self, other=of_other,
+        large=Shared(function),
     )  # fmt: skip
 
 
@@ -351,6 +378,8 @@ hypot = op(
     tensors_only=True, node="LerpBackward1")  # fmt: skip
 def lerp(x: Any, end: Any, weight: Any) -> Any:
     """``self + weight * (end - self)``, computed from the nearer end."""
+    if _are_floats(x, end, weight):
+        return _lerp(x, end, weight)
     return _rounded_once(_interpolated, x, end, weight)
 
 
@@ -359,6 +388,9 @@ def _interpolated(x: Any, end: Any, weight: Any) -> Any:
     forwards = x + weight * difference
     backwards = end - difference * (1 - weight)
     return np.where(np.abs(weight) < 0.5, forwards, backwards)
+
+
+_lerp = pointwise(_interpolated, twin="lerp")
 
 
 @lerp.grad("self")
@@ -380,8 +412,17 @@ def _(F: Any, grad: Any, self: Any, end: Any, weight: Any) -> Any:
     domain="real", tensors_only=True, node="LerpBackward0", label="lerp")  # fmt: skip
 def lerp_number(x: Any, end: Any, *, weight: Any) -> Any:
     """`lerp` with a number, which halves meet unrounded."""
+    if _are_floats(x, end):
+        return _lerp_number(x, end, weight=weight)
     exact = Unrounded(weight) if is_half(x.dtype) else weight
     return _rounded_once(_interpolated, x, end, exact)
+
+
+@pointwise(twin="lerp_number")
+def _lerp_number(x: Any, end: Any, *, weight: Any) -> Any:
+    if abs(weight) < 0.5:
+        return x + weight * (end - x)
+    return end - (end - x) * (1 - weight)
 
 
 @lerp_number.grad("self")
@@ -398,9 +439,16 @@ def _(F: Any, grad: Any, *, weight: Any) -> Any:
     domain="real")  # fmt: skip
 def addcmul(x: Any, first: Any, second: Any, *, value: Any) -> Any:
     """``self + value * tensor1 * tensor2``."""
+    if _are_floats(x, first, second):
+        return _addcmul(x, first, second, value=value)
     if value == 1:
         return _rounded_once(lambda x, y, z: x + y * z, x, first, second)
     return _rounded_once(lambda x, y, z: x + y * value * z, x, first, second)
+
+
+@pointwise(twin="addcmul")
+def _addcmul(x: Any, first: Any, second: Any, *, value: Any) -> Any:
+    return x + (first * second if value == 1 else first * value * second)
 
 
 @addcmul.grad("self")
@@ -431,7 +479,14 @@ def addcdiv(x: Any, first: Any, second: Any, *, value: Any) -> Any:
             "tensor2) for float inputs. The future addcdiv behavior is just the latter "
             "implementation: (input + value * tensor1 / tensor2), for all dtypes."
         )
+    if _are_floats(x, first, second):
+        return _addcdiv(x, first, second, value=value)
     return _rounded_once(lambda x, y, z: x + y * value / z, x, first, second)
+
+
+@pointwise(twin="addcdiv")
+def _addcdiv(x: Any, first: Any, second: Any, *, value: Any) -> Any:
+    return x + first * value / second
 
 
 @addcdiv.grad("self")

@@ -57,7 +57,12 @@ def _complex_log_sum(x: Any, y: Any) -> Any:
     return large + np.log1p(np.exp(small - large))
 
 
-_log_sum("logaddexp", np.logaddexp, "exp")
+@pointwise(twin="logaddexp")
+def _logaddexp(x: Any, y: Any) -> Any:
+    return np.logaddexp(x, y)
+
+
+_log_sum("logaddexp", _logaddexp, "exp")
 _log_sum("logaddexp2", np.logaddexp2, "exp2")
 
 

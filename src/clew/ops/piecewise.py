@@ -14,7 +14,7 @@ from ml_dtypes import finfo
 
 from clew.dtypes import scalar_name
 from clew.kernels.pointwise import pointwise
-from clew.kernels.select import choose, keep_where
+from clew.kernels.select import choose, keep_where, limited
 from clew.op import op
 from clew.ops.checks import floating_only, real_only
 from clew.packing import two_kinds
@@ -31,18 +31,28 @@ def _constant(F: Any, grad: Any) -> Any:
 _KEPT_BY_RELU = two_kinds(lambda x: np.logical_not(np.less_equal(x, 0)), as_bools=True)
 
 
-@op("relu(self)", inplace=True, domain="off_kinks", packings={"result": _KEPT_BY_RELU})
+def _write_relu(x: Any) -> None:
+    _check_relu(x)
+    _relu(x, out=x)
+
+
+@op("relu(self)", inplace=True, write=_write_relu, domain="off_kinks",
+    packings={"result": _KEPT_BY_RELU})  # fmt: skip
 def relu(x: Any) -> Any:
     """``max(self, 0)``; NaN stays NaN.
 
     Raises:
         RuntimeError: the tensor is of bools or complex.
     """
+    _check_relu(x)
+    return _relu(x)
+
+
+def _check_relu(x: Any) -> None:
     if x.dtype.kind == "b":
         raise RuntimeError("Boolean inputs not supported for relu")
     if x.dtype.kind == "c":
         raise NotImplementedError("clamp is not supported for complex types")
-    return _relu(x)
 
 
 @pointwise(twin="relu")
@@ -57,9 +67,15 @@ def _(F: Any, grad: Any, result: Any) -> Any:
 
 @op("threshold_backward(grad_output, self; threshold)", publish=(), domain="off_kinks",
     self=_constant)  # fmt: skip
-@pointwise(twin="threshold_backward")
 def threshold_backward(grad: Any, x: Any, *, threshold: Any) -> Any:
     """`grad_output` except where ``self <= threshold``."""
+    if x.dtype.kind == "b":  # what is kept of relu's result
+        return keep_where(x, grad)
+    return _above(grad, x, threshold=threshold)
+
+
+@pointwise(twin="threshold_backward")
+def _above(grad: Any, x: Any, *, threshold: Any) -> Any:
     return keep_where(np.logical_not(np.less_equal(x, threshold)), grad)
 
 
@@ -223,12 +239,7 @@ def hardtanh(x: Any, *, min_val: Any, max_val: Any) -> Any:
         min_val, max_val = int(min_val), int(max_val)
         if x.dtype.kind == "u" and (min_val < 0 or max_val < 0):
             raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
-    return _limited(x, low=min_val, high=max_val)
-
-
-@pointwise(twin="hardtanh")
-def _limited(x: Any, *, low: Any, high: Any) -> Any:
-    return np.minimum(np.maximum(x, low), high)
+    return limited(x, low=min_val, high=max_val)
 
 
 @hardtanh.grad("self")

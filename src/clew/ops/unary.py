@@ -7,13 +7,20 @@ from typing import Any
 import numpy as np
 
 from clew.dtypes import preserve_format
-from clew.kernels.pointwise import pointwise
+from clew.kernels.half import cast
+from clew.kernels.pointwise import pointwise, reciprocal_root
+from clew.kernels.shared import Shared
 from clew.op import given, op
 from clew.ops.layout import empty_alike
 from clew.ops.rules import conj, is_complex, not_implemented, numpy_dtype, real_part
 
+_COMPILED = ("exp", "expm1", "log", "log1p", "tanh", "reciprocal")
+"""The functions that have twins."""
+
 
 def _function(name: str, forward: Any, rule: Any, **options: Any) -> Any:
+    if isinstance(forward, np.ufunc):
+        options["large"] = Shared(forward, name if name in _COMPILED else "")
     options = {
         "promote": "floating", "inplace": True, "jvp": "elementwise", "domain": "real", **options
     }  # fmt: skip
@@ -39,7 +46,7 @@ _function(
 _function("sqrt", np.sqrt, lambda F, grad, result: grad / (2 * conj(F, result)), domain="positive")
 _function(
     "rsqrt",
-    pointwise(lambda x: np.reciprocal(np.sqrt(x))),
+    reciprocal_root,
     lambda F, grad, result: -0.5 * grad * conj(F, result * result * result),
     doc="``1 / sqrt(self)``.",
     domain="positive",
@@ -173,6 +180,11 @@ def _sign(x: Any) -> Any:
         )
     if x.dtype.kind in "bu":
         return np.not_equal(x, 0).astype(x.dtype)
+    return _sign_of_number(x)
+
+
+@pointwise(twin="sign")
+def _sign_of_number(x: Any) -> Any:
     return np.subtract(x > 0, x < 0, dtype=x.dtype)
 
 
@@ -193,8 +205,8 @@ _step("trunc", _of_floats(np.trunc), doc="The integer part.", aliases=("fix",))
 _step("sign", _sign, domain="nonzero")
 
 op(
-    "frac(self)", lambda x: x - np.trunc(x), doc="The fractional part.", inplace=True,
-    domain="off_integers", self=lambda F, grad: grad,
+    "frac(self)", pointwise(lambda x: x - np.trunc(x), twin="frac"), doc="The fractional part.",
+    inplace=True, domain="off_integers", self=lambda F, grad: grad,
 )  # fmt: skip
 
 
@@ -223,7 +235,7 @@ def to_dtype(x: Any, *, dtype: Any) -> Any:
     kind = numpy_dtype(dtype)
     part = real_part(x, kind)
     if part.flags.c_contiguous:
-        return part.astype(kind)
+        return cast(part, kind)
     copy = empty_alike(part, kind)
     copy[...] = part
     return copy

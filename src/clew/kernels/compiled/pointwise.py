@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from clew.kernels.compiled import scalar
-from clew.kernels.compiled.kernel import kernel
+from clew.kernels.compiled.kernel import EXACT, kernel
 
 _unary = kernel("f[::1]", "f[::1]")
 _binary = kernel("f[::1]", "f[::1], f[::1]")
@@ -262,3 +264,81 @@ def shrink_backward(out, grad, x, lambd):
     zero = x.dtype.type(0)
     for i in range(out.shape[0]):
         out[i] = zero if abs(x[i]) <= lambd else grad[i]
+
+
+# -- functions of one number and of several
+
+
+@kernel("f[::1]", "f[::1]", EXACT - {"arcp"})
+def rsqrt(out, x):
+    one = x.dtype.type(1)  # with arcp LLVM takes an approximation, which is wrong for denormals
+    for i in range(out.shape[0]):
+        out[i] = one / math.sqrt(x[i])
+
+
+@_unary
+def sign(out, x):
+    zero, one = x.dtype.type(0), x.dtype.type(1)
+    for i in range(out.shape[0]):
+        positive = one if x[i] > zero else zero
+        out[i] = -one if x[i] < zero else positive
+
+
+@_unary
+def frac(out, x):
+    for i in range(out.shape[0]):
+        out[i] = x[i] - np.trunc(x[i])
+
+
+@_unary
+def erf(out, x):
+    for i in range(out.shape[0]):
+        out[i] = scalar.erf(x[i])
+
+
+@kernel("f[::1]", "f[::1], f[::1], f")
+def lerp_number(out, x, end, weight):
+    half, one = x.dtype.type(0.5), x.dtype.type(1)
+    if abs(weight) < half:
+        for i in range(out.shape[0]):
+            out[i] = x[i] + weight * (end[i] - x[i])
+    else:
+        for i in range(out.shape[0]):
+            out[i] = end[i] - (end[i] - x[i]) * (one - weight)
+
+
+@kernel("f[::1]", "f[::1], f[::1], f[::1]")
+def lerp(out, x, end, weight):
+    half, one = x.dtype.type(0.5), x.dtype.type(1)
+    for i in range(out.shape[0]):
+        difference = end[i] - x[i]
+        forwards = x[i] + weight[i] * difference
+        backwards = end[i] - difference * (one - weight[i])
+        out[i] = forwards if abs(weight[i]) < half else backwards
+
+
+@kernel("f[::1]", "f[::1], f[::1], f[::1], f")
+def addcmul(out, x, first, second, value):
+    for i in range(out.shape[0]):
+        out[i] = x[i] + first[i] * value * second[i]
+
+
+@kernel("f[::1]", "f[::1], f[::1], f[::1], f")
+def addcdiv(out, x, first, second, value):
+    for i in range(out.shape[0]):
+        out[i] = x[i] + first[i] * value / second[i]
+
+
+@kernel("f[::1]", "f[::1], f[::1], f")
+def add_scaled(out, x, y, alpha):
+    for i in range(out.shape[0]):
+        out[i] = x[i] + y[i] * alpha
+
+
+@_binary
+def logaddexp(out, x, y):
+    ln2 = x.dtype.type(math.log(2))
+    for i in range(out.shape[0]):
+        high, low = (x[i], y[i]) if x[i] > y[i] else (y[i], x[i])
+        apart = high + scalar.log1p(scalar.exp(low - high))
+        out[i] = high + ln2 if x[i] == y[i] else apart
