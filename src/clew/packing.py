@@ -4,9 +4,12 @@ Note [Packings]
     PyTorch keeps whole tensors, of which some rules ask little: the sign of each element, where it
     stands between two limits, or nothing but the shape.  A declaration says so (``packings=``, see
     ``op.py``), and a node keeps a packed form of a large array, unless somebody else keeps that
-    array anyway.  What the rule is given instead may hold other numbers, but such that the rule
-    computes the same to the bit: a `Packing` is written together with the rule.  Elements are
-    packed in the order in which they lie in memory and unpacked to it, so gradients lie as before.
+    array anyway.  A rule is then given something else in its place, from which it must compute the
+    same to the bit.  Elements are packed in the order in which they lie in memory and unpacked to
+    it, so gradients lie as before.
+
+    Of two kinds of elements, a rule on arrays is given which are of the first kind, as bools: what
+    it calls takes bools for that.  A rule on Tensors is given numbers of the two kinds.
 """
 
 from __future__ import annotations
@@ -48,47 +51,51 @@ class Packing(NamedTuple):
 
     Attributes:
         pack: ``pack(array, attrs)``, with the attributes of the op.
-        unpack: ``unpack(packed, attrs)`` gives what the rule is called with.
+        unpack: ``unpack(packed, attrs)`` gives what a rule on arrays is called with.
         words: what is kept, in words.
         exact: unpacking gives the array itself.
+        numbers: ``numbers(packed, attrs)`` gives what a rule on Tensors is called with, where that
+            is something else; it has the type of the array.
     """
 
     pack: Callable[[np.ndarray, dict[str, Any]], Packed]
     unpack: Callable[[Packed, dict[str, Any]], np.ndarray]
     words: str
     exact: bool = False
+    numbers: Callable[[Packed, dict[str, Any]], np.ndarray] | None = None
 
 
-def two_kinds(is_first: Callable[..., np.ndarray], *, as_bools: bool = False) -> Packing:
+def two_kinds(is_kind: Callable[..., np.ndarray], *, second: bool = False) -> Packing:
     """One bit an element, for rules that only ask of which of two kinds an element is.
 
     Args:
-        is_first: ``is_first(array, **attrs)``, an array of bools.
-        as_bools: the rule tells True (the first kind) and False (the second) apart as well; else
-            it is given a number of each kind.
+        is_kind: ``is_kind(array, **attrs)`` says which elements are of the first kind.
+        second: it says which are of the second.
     """
 
     def pack(array: np.ndarray, attrs: dict[str, Any]) -> Packed:
-        return _bits(is_first(array, **attrs), array.dtype)
+        packed = _bits(is_kind(array, **attrs), array.dtype)
+        if second:
+            np.invert(packed.memory, out=packed.memory)
+        return packed
 
-    def unpack(packed: Packed, attrs: dict[str, Any]) -> np.ndarray:
-        mask = _bools(packed)
-        if as_bools:
-            return mask
+    def numbers(packed: Packed, attrs: dict[str, Any]) -> np.ndarray:
         examples = _examples(packed.dtype, attrs)
-        kinds = is_first(examples, **attrs)
+        kinds = is_kind(examples, **attrs) != second
         # Where no example is of a kind, no element is.
-        first, second = (examples[np.argmax(kinds == kind)] for kind in (True, False))
-        return np.where(mask, first, second)
+        first, other = (examples[np.argmax(kinds == kind)] for kind in (True, False))
+        return np.where(_bools(packed), first, other)
 
-    return Packing(pack, unpack, "one bit an element")
+    return Packing(
+        pack, lambda packed, attrs: _bools(packed), "one bit an element", numbers=numbers
+    )
 
 
 def _examples(dtype: Any, attrs: dict[str, Any]) -> np.ndarray:
     """Numbers among which is one inside any limits and one outside: the attributes are limits."""
     limits = [value for value in attrs.values() if isinstance(value, (int, float))]
     middle = sum(limit / len(limits) for limit in limits)
-    return np.array([np.nan, 0, np.inf, -np.inf, *limits, middle], dtype)
+    return np.array([np.nan, 0, 1, np.inf, -np.inf, *limits, middle], dtype)
 
 
 def _bits(mask: np.ndarray, dtype: Any) -> Packed:

@@ -107,7 +107,9 @@ class SavedSmall(SavedTensor):
         self.check(node)
         whole = self.whole()
         if whole is None:
-            array = self.form.unpack(self.kept, self.attrs).astype(self.kept.dtype, copy=False)
+            array = quietly(
+                self.form.numbers or self.form.unpack, (self.kept, self.attrs), NO_ATTRS
+            )
         elif self.output_nr is None:
             return whole
         else:

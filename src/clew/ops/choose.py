@@ -78,6 +78,8 @@ def _are_limits(*limits: Any) -> bool:
 
 @clamp.grad("self")
 def _(F: Any, grad: Any, self: Any, *, min: Any, max: Any) -> Any:
+    if self.dtype == np.bool_:  # Note [Packings]
+        return F.where(self, grad, 0)
     inside = F.ge(self, min) if min is not None else F.le(self, max)
     if min is not None and max is not None:
         inside = F.logical_and(inside, F.le(self, max))
@@ -124,7 +126,7 @@ def clamp_min(x: Any, *, min: Any) -> Any:
 
 @clamp_min.grad("self")
 def _(F: Any, grad: Any, self: Any, *, min: Any) -> Any:
-    return F.where(F.ge(self, min), grad, 0)
+    return F.where(self if self.dtype == np.bool_ else F.ge(self, min), grad, 0)
 
 
 @op("clamp_max(self; max)", packings={"self": _KEPT_BY_CLAMP}, **_ONE_LIMIT)
@@ -137,7 +139,7 @@ def clamp_max(x: Any, *, max: Any) -> Any:
 
 @clamp_max.grad("self")
 def _(F: Any, grad: Any, self: Any, *, max: Any) -> Any:
-    return F.where(F.le(self, max), grad, 0)
+    return F.where(self if self.dtype == np.bool_ else F.le(self, max), grad, 0)
 
 
 op(

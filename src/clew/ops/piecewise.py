@@ -7,6 +7,8 @@ what becomes of NaN, is PyTorch's choice for each function.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -25,10 +27,21 @@ def _constant(F: Any, grad: Any) -> Any:
     return F.zeros_like(grad)
 
 
+def _or_mask(derivative: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a derivative that keeps the gradient or drops it take bools that say where (Note
+    [Packings]) in the place of the input."""
+
+    @wraps(derivative)
+    def either(grad: Any, x: Any, **attrs: Any) -> Any:
+        return keep_where(x, grad) if x.dtype == np.bool_ else derivative(grad, x, **attrs)
+
+    return either
+
+
 # -- relu and threshold
 
 
-_KEPT_BY_RELU = two_kinds(lambda x: np.logical_not(np.less_equal(x, 0)), as_bools=True)
+_KEPT_BY_RELU = two_kinds(lambda x: np.less_equal(x, 0), second=True)
 
 
 def _write_relu(x: Any) -> None:
@@ -67,15 +80,10 @@ def _(F: Any, grad: Any, result: Any) -> Any:
 
 @op("threshold_backward(grad_output, self; threshold)", publish=(), domain="off_kinks",
     self=_constant)  # fmt: skip
+@_or_mask
+@pointwise(twin="threshold_backward")
 def threshold_backward(grad: Any, x: Any, *, threshold: Any) -> Any:
     """`grad_output` except where ``self <= threshold``."""
-    if x.dtype.kind == "b":  # what is kept of relu's result
-        return keep_where(x, grad)
-    return _above(grad, x, threshold=threshold)
-
-
-@pointwise(twin="threshold_backward")
-def _above(grad: Any, x: Any, *, threshold: Any) -> Any:
     return keep_where(np.logical_not(np.less_equal(x, threshold)), grad)
 
 
@@ -95,7 +103,7 @@ def _threshold_grad(F: Any, grad: Any, self: Any, *, threshold: Any) -> Any:
 
 
 _KEPT_BY_THRESHOLD = two_kinds(
-    lambda x, *, threshold, value: np.logical_not(np.less_equal(x, threshold))
+    lambda x, *, threshold, value: np.less_equal(x, threshold), second=True
 )
 
 op(
@@ -124,7 +132,7 @@ def _leaky(x: Any, *, negative_slope: float) -> Any:
     return np.add(np.maximum(x, 0), np.multiply(np.minimum(x, 0), negative_slope))
 
 
-_KEPT_BY_LEAKY_RELU = two_kinds(lambda x, *, negative_slope: np.greater(x, 0), as_bools=True)
+_KEPT_BY_LEAKY_RELU = two_kinds(lambda x, *, negative_slope: np.greater(x, 0))
 
 op(
     "leaky_relu(self; negative_slope=0.01)", _leaky_relu, publish=(), domain="off_kinks",
@@ -157,7 +165,7 @@ op(
 @pointwise(twin="leaky_relu_backward")
 def leaky_relu_backward(grad: Any, x: Any, *, negative_slope: float) -> Any:
     """`grad_output` where `self` is positive, else ``negative_slope * grad_output``."""
-    positive = np.greater(x, 0)
+    positive = x if x.dtype == np.bool_ else np.greater(x, 0)  # Note [Packings]
     if 0 <= negative_slope <= 1:
         slope = np.maximum(positive, negative_slope, dtype=grad.dtype)
         return np.multiply(grad, slope)
@@ -249,6 +257,7 @@ def _(F: Any, grad: Any, self: Any, *, min_val: Any, max_val: Any) -> Any:
 
 @op("hardtanh_backward(grad_output, self; min_val, max_val)", publish=(), domain="off_kinks",
     self=_constant)  # fmt: skip
+@_or_mask
 @pointwise(twin="hardtanh_backward")
 def hardtanh_backward(grad: Any, x: Any, *, min_val: Any, max_val: Any) -> Any:
     """`grad_output` where `self` is strictly inside the limits (or NaN), else 0."""
@@ -332,7 +341,7 @@ def _(F: Any, grad: Any, grad_output: Any, self: Any) -> Any:
 
 
 _KEPT_BY_SHRINKAGE = {
-    "self": two_kinds(lambda x, *, lambd: np.logical_not(np.less_equal(np.abs(x), lambd)))
+    "self": two_kinds(lambda x, *, lambd: np.less_equal(np.abs(x), lambd), second=True)
 }
 
 
@@ -373,6 +382,7 @@ def _shrunk(x: Any, *, lambd: float) -> Any:
 
 @op("shrink_backward(grad_output, self; lambd)", publish=(), node="HardshrinkBackwardBackward0",
     domain="off_kinks", self=_constant)  # fmt: skip
+@_or_mask
 @pointwise(twin="shrink_backward")
 def shrink_backward(grad: Any, x: Any, *, lambd: float) -> Any:
     """`grad_output` where `self` is outside ``[-lambd, lambd]``, else 0."""
