@@ -56,6 +56,7 @@ class Packing(NamedTuple):
         exact: unpacking gives the array itself.
         numbers: ``numbers(packed, attrs)`` gives what a rule on Tensors is called with, where that
             is something else; it has the type of the array.
+        unless: an input whose gradient needs the values: where it requires grad, nothing is packed.
     """
 
     pack: Callable[[np.ndarray, dict[str, Any]], Packed]
@@ -63,6 +64,7 @@ class Packing(NamedTuple):
     words: str
     exact: bool = False
     numbers: Callable[[Packed, dict[str, Any]], np.ndarray] | None = None
+    unless: str = ""
 
 
 def two_kinds(is_kind: Callable[..., np.ndarray], *, second: bool = False) -> Packing:

@@ -90,8 +90,9 @@ class Plan:
         # PyTorch saves by name, inputs before the forward and outputs after it.
         self.saves = tuple(sorted(saves, key=lambda save: (save.kind == OUTPUT, save.name)))
         self.packings = tuple(
-            [(i, op.packings[s.name]) for i, s in enumerate(self.saves) if s.name in op.packings]
-        )
+            [(i, op.packings[save.name]) for i, save in enumerate(self.saves)
+             if save.name in op.packings and not _needs_values(op, save.name, mask)]
+        )  # fmt: skip
         calls: list[Call] = []
         for rule in needed:
             positions = tuple(self.saves.index(_resolve(op, name)) for name in rule.names)
@@ -102,6 +103,12 @@ class Plan:
         self.only_call = _only_call(calls)
         self.holds_tensors = any(s.kind in (INPUT, OUTPUT, INPUTS) for s in saves)
         self.saves_first_input = any(s.kind == INPUT and s.index == 0 for s in saves)
+
+
+def _needs_values(op: Op, name: str, mask: int) -> bool:
+    """Whether what may be packed is needed as it is, for the gradient of another input."""
+    other = op.packings[name].unless
+    return bool(other) and bool(mask >> op.inputs.index(other) & 1)
 
 
 def kept_in_any_case(op: Op) -> list[str]:

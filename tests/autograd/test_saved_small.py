@@ -210,10 +210,18 @@ def detached_in_place(t):
     loss.backward()
 
 
+def write_to_the_input_of_a_frozen_weight(t):
+    model, x = frozen(t)
+    h = model[0](x)
+    out = model[1](h)
+    h.add_(1)
+    out.sum().backward()
+
+
 @pytest.mark.parametrize("program", [
     write_to_the_result, write_through_a_view_of_a_result_that_is_gone,
     write_through_a_detached_result_that_is_gone, write_to_an_input,
-    write_to_an_input_that_is_gone, detached_in_place,
+    write_to_an_input_that_is_gone, detached_in_place, write_to_the_input_of_a_frozen_weight,
 ])  # fmt: skip
 def test_errors_of_writes_are_pytorchs(program):
     found, known = error_of(program, clew), error_of(program, torch)
@@ -309,20 +317,61 @@ def test_small_tensors_and_leaves_are_kept_as_they_are():
     assert not small_values(functional(clew).relu6(data(clew)))
 
 
+# -- frozen weights
+
+
+def frozen(t):
+    seed(t, 1)
+    nn = t.nn
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3), nn.ConvTranspose2d(8, 4, 3), nn.Flatten(),
+        nn.Linear(4 * 62 * 62, 5),
+    ).requires_grad_(False)  # fmt: skip
+    seed(t, 2)
+    x = t.randn(2, 3, 64, 64, requires_grad=True)
+    return model, x
+
+
+def test_inputs_of_frozen_weights_are_not_kept():
+    model, x = frozen(clew)
+    out = model(x)
+    kept = [s for node in clew.graph(out).nodes for s in node.saved]
+    assert not [s for s in kept if s.name == "input" and s.role == "input" and s.storage_nbytes > 4]
+    model.requires_grad_(True)
+    kept = [s for node in clew.graph(model(x)).nodes for s in node.saved]
+    assert sum(s.name == "input" and s.storage_nbytes > 4 for s in kept) == 3
+
+
+def test_gradients_through_frozen_weights():
+    def gradients(t):
+        model, x = frozen(t)
+        (grad,) = t.autograd.grad(model(x).square().sum(), x, create_graph=True)
+        (second,) = t.autograd.grad(grad.square().sum(), x)
+        return grad.detach().numpy(), second.numpy()
+
+    for found, known in zip(gradients(clew), gradients(torch)):
+        assert np.allclose(found, known, rtol=1e-3, atol=1e-4)
+
+
 # -- who watches
+
+
+def saved_by(ledger, op):
+    """What is kept of what `op` has made since tracking began (other tests may have left more)."""
+    return [row for row in ledger.now.saved() if row.what == op]
 
 
 def test_the_ledger_counts_the_bits():
     x = data(clew)
     with clew.memory.track() as ledger:
         loss = (x * 1).relu().sum()
-        (row,) = ledger.now.saved()
+        (row,) = saved_by(ledger, "relu")
         assert (row.bytes, row.kinds) == (BITS, {"saved for backward": BITS})
         assert (row.what, row.node) == ("relu", "ReluBackward0")
         assert "relu().sum()" in row.line.text
         loss.backward()
         del loss
-        assert not ledger.now.saved()
+        assert not saved_by(ledger, "relu")
 
 
 def test_the_doctor_sees_a_write_to_what_is_packed():

@@ -15,6 +15,7 @@ from clew.kernels.windows import Ints
 from clew.op import op
 from clew.ops.linalg import cpp_name
 from clew.ops.rules import conj
+from clew.packing import SHAPE
 
 
 class Geometry(NamedTuple):
@@ -29,7 +30,8 @@ class Geometry(NamedTuple):
 
 
 @op(f"convolution(input, weight, bias=None; {', '.join(Geometry._fields)})",
-    publish=("function",), jvp="bilinear plus bias")  # fmt: skip
+    publish=("function",), jvp="bilinear plus bias",
+    packings={"input": SHAPE._replace(unless="weight")})  # fmt: skip
 def convolution(x: Any, w: Any, bias: Any, **geometry: Any) -> Any:
     """Cross-correlate ``(N, C, *size)`` with a weight; `transposed`: the adjoint of that.
 
