@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from clew.kernels import recurrent
+from clew.kernels import gru, recurrent
 from clew.kernels.compiled import switch
 
 DTYPES = ("float32", "float64")
@@ -11,7 +11,8 @@ DTYPES = ("float32", "float64")
 
 def both(monkeypatch, function, *arguments):
     """The results with twins, whatever the size, and without."""
-    monkeypatch.setattr(recurrent, "_SMALL", -1)
+    for module in (gru, recurrent):
+        monkeypatch.setattr(module, "SMALL", -1)
     fast = function(*arguments)
     switch(False)
     try:
@@ -24,11 +25,17 @@ def close(fast, plain, dtype):
     eps = np.finfo(dtype).eps
     for x, y in zip(fast, plain):
         assert x.dtype == dtype
-        np.testing.assert_allclose(x, y, rtol=20 * eps, atol=8 * eps)
+        np.testing.assert_allclose(x, y, rtol=20 * eps, atol=16 * eps)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(
+@pytest.fixture
+def values(dtype):
+    """Makes arrays of random numbers."""
+    rng = np.random.default_rng(0)
+    return lambda *shape: rng.normal(size=shape).astype(dtype)
+
+
+layers = pytest.mark.parametrize(
     "steps, batch, size, bias, reverse",
     [
         (1, 1, 1, True, False),
@@ -37,12 +44,11 @@ def close(fast, plain, dtype):
         (2, 0, 3, True, True),
     ],
 )
-def test_a_layer(monkeypatch, dtype, steps, batch, size, bias, reverse):
-    rng = np.random.default_rng(0)
 
-    def values(*shape):
-        return rng.normal(size=shape).astype(dtype)
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@layers
+def test_an_lstm(monkeypatch, dtype, values, steps, batch, size, bias, reverse):
     inputs, weight = values(batch, steps, 4 * size).swapaxes(0, 1), values(4 * size, size) / size
     biases = values(4 * size) if bias else None
     hidden, cell = values(batch, size), values(size, batch).T
@@ -53,6 +59,28 @@ def test_a_layer(monkeypatch, dtype, steps, batch, size, bias, reverse):
     given = values(size, batch, steps).T, weight, cell, cells, gates
     for rest in ((None, None), (values(*cells.shape), values(*gates.shape))):
         close(*both(monkeypatch, recurrent.lstm_backward, *given, *rest, reverse), dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@layers
+def test_a_gru(monkeypatch, dtype, values, steps, batch, size, bias, reverse):
+    inputs, weight = values(batch, steps, 3 * size).swapaxes(0, 1), values(3 * size, size) / size
+    biases = values(3 * size) if bias else None
+    hidden = values(size, batch).T
+    fast, plain = both(monkeypatch, gru.gru, inputs, weight, biases, hidden, reverse)
+    close(fast, plain, dtype)
+    given = values(size, batch, steps).T, None, weight, hidden, *plain, reverse
+    close(*both(monkeypatch, gru.gru_backward, *given), dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@layers
+def test_plain_units(monkeypatch, dtype, values, steps, batch, size, bias, reverse):
+    inputs, weight = values(batch, steps, size).swapaxes(0, 1), values(size, size) / size
+    biases = values(size) if bias else None
+    given = inputs, weight, biases, values(size, batch).T, False, reverse
+    fast, plain = both(monkeypatch, gru.rnn, *given)
+    close([fast], [plain], dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

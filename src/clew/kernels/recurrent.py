@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .compiled import twins
 
-_SMALL = 2048
+SMALL = 2048
 """Gates of a step from which twins are faster, their import included after a few layers."""
 
 
@@ -36,7 +36,7 @@ def lstm(
     cells = np.empty_like(outputs)
     bias = np.zeros(width, inputs.dtype) if bias is None else np.ascontiguousarray(bias)
     inputs, cell = np.ascontiguousarray(inputs), np.ascontiguousarray(cell)
-    fast = twins("recurrent", inputs.dtype) if batch * width > _SMALL else None
+    fast = twins("recurrent", inputs.dtype) if batch * width > SMALL else None
     step = _lstm_step if fast is None else fast.lstm_step
     across = np.ascontiguousarray(weight.T)  # a quarter faster, step by step
     for t in reversed(range(steps)) if reverse else range(steps):
@@ -59,9 +59,9 @@ def _lstm_step(
     gates += inputs
     gates += bias
     into, keep, new, out = _split(gates, size)
-    _sigmoid(gates[:, : 2 * size])
+    sigmoid(gates[:, : 2 * size])
     np.tanh(new, out=new)
-    _sigmoid(out)
+    sigmoid(out)
     np.multiply(keep, before, out=cell)
     cell += np.multiply(into, new, out=hidden)
     np.tanh(cell, out=hidden)
@@ -87,7 +87,7 @@ def lstm_backward(
     of_gates, of_before = np.empty(gates.shape, gates.dtype), np.empty(cells.shape, cells.dtype)
     of_hidden, of_cell = (np.zeros((batch, size), cells.dtype) for _ in range(2))
     cell, cells, gates = (np.ascontiguousarray(x) for x in (cell, cells, gates))
-    fast = twins("recurrent", gates.dtype) if batch * gates.shape[2] > _SMALL else None
+    fast = twins("recurrent", gates.dtype) if batch * gates.shape[2] > SMALL else None
     step = _lstm_step_backward if fast is None else fast.lstm_step_backward
     order = range(steps)[::-1] if reverse else range(steps)
     for n in reversed(range(steps)):
@@ -151,7 +151,7 @@ def _split(gates: NDArray, size: int) -> tuple[NDArray, NDArray, NDArray, NDArra
     )
 
 
-def _sigmoid(x: NDArray) -> None:
+def sigmoid(x: NDArray) -> None:
     """``1 / (1 + exp(-x))``, in place."""
     x *= -1  # np.negative, in place, is wrong for a stride of 4 numbers in NumPy 2.4.6
     np.exp(x, out=x)

@@ -1,4 +1,4 @@
-"""The computation of recurrent layers: of an LSTM by an op, of others composed.
+"""The computation of recurrent layers: of sequences of one length by an op, of others composed.
 
 May import the core of clew and `clew.nn.functional`.
 
@@ -12,13 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import clew
+from clew.autograd.transforms import innermost
 from clew.dispatch import apply
 from clew.nn import functional as F
 from clew.op import REGISTRY
 
 State = tuple[Any, ...]
-
-_LSTM_LAYER = REGISTRY["lstm_layer"]
 
 
 class Weights(NamedTuple):
@@ -99,21 +98,34 @@ def _run_padded(
     return clew.stack(outputs[::-1] if reverse else outputs), state
 
 
-def _run_lstm(input: Any, state: State, weights: Weights, reverse: bool) -> tuple[Any, State]:
-    """What `_run_padded` does with `lstm_step`, by one op."""
+_LAYERS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "RNN_TANH": (REGISTRY["rnn_layer"], {"relu": False}),
+    "RNN_RELU": (REGISTRY["rnn_layer"], {"relu": True}),
+    "GRU": (REGISTRY["gru_layer"], {}),
+    "LSTM": (REGISTRY["lstm_layer"], {}),
+}
+"""The op that runs all steps of a layer, and its attributes."""
+
+
+def _run_op(
+    mode: str, input: Any, state: State, weights: Weights, reverse: bool
+) -> tuple[Any, State]:
+    """What `_run_padded` does, by one op; its first outputs are what each step makes of `state`."""
+    layer, attributes = _LAYERS[mode]
     gates = F.linear(input, weights.input, weights.input_bias)
-    outputs, cells, _ = apply(
-        _LSTM_LAYER, (gates, weights.hidden, *state, weights.hidden_bias), {"reverse": reverse}
-    )
+    inputs = gates, weights.hidden, *state, weights.hidden_bias
+    results = apply(layer, inputs, {**attributes, "reverse": reverse})
+    sequences = results if isinstance(results, tuple) else (results,)
     last = 0 if reverse else -1
-    return outputs, (outputs[last], cells[last])
+    return sequences[0], tuple(sequence[last] for sequence in sequences[: len(state)])
 
 
-def _has_one_op(mode: str, input: Any, weights: Weights) -> bool:
+def _has_one_op(input: Any, weights: Weights) -> bool:
+    """Whether `_run_op` can run; transforms know what to do with the ops of a single step."""
     return (
-        mode == "LSTM"
-        and weights.projection is None
+        weights.projection is None
         and input.dtype in (clew.float32, clew.float64)
+        and innermost() is None
     )
 
 
@@ -180,8 +192,8 @@ def run_layers(
         outputs = []
         for reverse, weights in enumerate(directions):
             state = next(states)
-            if batch_sizes is None and _has_one_op(mode, input, weights):
-                output, final = _run_lstm(input, state, weights, bool(reverse))
+            if batch_sizes is None and _has_one_op(input, weights):
+                output, final = _run_op(mode, input, state, weights, bool(reverse))
             elif batch_sizes is None:
                 output, final = _run_padded(step, input, state, weights, bool(reverse))
             else:

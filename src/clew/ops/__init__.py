@@ -23,6 +23,7 @@ from clew.ops import fft as fft
 from clew.ops import fractional_pool as fractional_pool
 from clew.ops import gamma as gamma
 from clew.ops import grid_sample as grid_sample
+from clew.ops import gru as gru
 from clew.ops import im2col as im2col
 from clew.ops import index as index
 from clew.ops import join as join

@@ -38,35 +38,37 @@ def _(
     F: Any, grads: Any, weight: Any, hidden: Any, cell: Any, output: Any, cells: Any, gates: Any,
     *, reverse: bool, need: Any,
 ) -> Any:  # fmt: skip
-    steps, batch, size = output.shape
+    steps = output.shape[0]
     of_output, of_cells, of_gates = grads
     if of_output is None:
         of_output = F.zeros_like(output)
     to_inputs, to_cells = F.lstm_layer_backward(
         of_output, weight, cell, cells, gates, of_cells, of_gates, reverse=reverse
     )
-    first, later, earlier = _ends(steps, reverse)
-    of_first = _at(F, to_inputs, first)
-    to_weight = to_bias = None
-    if need[1]:
-        to_weight = F.mm(F.t(of_first), hidden)
-        rows = (steps - 1) * batch
-        of_later = F.reshape(F.slice(to_inputs, dim=0, **later), (rows, 4 * size))
-        before = F.reshape(F.slice(output, dim=0, **earlier), (rows, size))
-        to_weight = F.mm(F.t(of_later), before) + to_weight
-    if need[4]:
-        to_bias = F.sum(to_inputs, dim=(0, 1))
-    to_hidden = F.mm(of_first, weight) if need[2] else None
-    return [to_inputs, to_weight, to_hidden, _at(F, to_cells, first), to_bias]
+    first = at(F, to_inputs, steps - 1 if reverse else 0)
+    return [
+        to_inputs,
+        of_weight(F, to_inputs, hidden, output, reverse) if need[1] else None,
+        F.mm(first, weight) if need[2] else None,
+        at(F, to_cells, steps - 1 if reverse else 0),
+        F.sum(to_inputs, dim=(0, 1)) if need[4] else None,
+    ]
 
 
-def _ends(steps: int, reverse: bool) -> tuple[int, dict[str, int], dict[str, int]]:
-    """The index of the first step, slices of all but the first and of all but the last."""
+def of_weight(F: Any, to_products: Any, hidden: Any, output: Any, reverse: bool) -> Any:
+    """The gradient of W from that of W h' at all steps; `hidden` comes before the first output."""
+    steps, batch, width = to_products.shape
     front, back = {"start": 0, "end": steps - 1, "step": 1}, {"start": 1, "end": steps, "step": 1}
-    return (steps - 1, front, back) if reverse else (0, back, front)
+    later, earlier = (front, back) if reverse else (back, front)
+    rows = (steps - 1) * batch
+    of_later = F.reshape(F.slice(to_products, dim=0, **later), (rows, width))
+    before = F.reshape(F.slice(output, dim=0, **earlier), (rows, output.shape[2]))
+    first = at(F, to_products, steps - 1 if reverse else 0)
+    return F.mm(F.t(of_later), before) + F.mm(F.t(first), hidden)
 
 
-def _at(F: Any, x: Any, step: int) -> Any:
+def at(F: Any, x: Any, step: int) -> Any:
+    """`x` at a step, None if it is None."""
     return None if x is None else F.select(x, dim=0, index=step)
 
 
@@ -97,18 +99,18 @@ def _(
     columns: list[list[Any]] = [[None] * steps for _ in range(6)]
     to_dh = to_dc = to_weight = None
     for n, t in enumerate(order):
-        dh, dc = _at(F, of_output, t), _at(F, of_cells, t)
+        dh, dc = at(F, of_output, t), at(F, of_cells, t)
         if n + 1 < steps:
             after = order[n + 1]
-            dh = dh + F.mm(_at(F, to_inputs, after), weight)
-            dc = _plus(_at(F, to_cells, after), dc)
-        u, v = _at(F, u_all, t), _plus(_at(F, v_all, t), to_dc)
+            dh = dh + F.mm(at(F, to_inputs, after), weight)
+            dc = _plus(at(F, to_cells, after), dc)
+        u, v = at(F, u_all, t), _plus(at(F, v_all, t), to_dc)
         if n:
             u = u + F.mm(to_dh, F.t(weight))
-            to_weight = _plus(F.mm(F.t(_at(F, to_inputs, t)), to_dh), to_weight)
-        before = _at(F, cells, order[n - 1]) if n else cell
+            to_weight = _plus(F.mm(F.t(at(F, to_inputs, t)), to_dh), to_weight)
+        before = at(F, cells, order[n - 1]) if n else cell
         parts = _step_backward_gradients(
-            F, u, v, dh, _at(F, gates, t), _at(F, cells, t), before, dc, _at(F, of_gates, t)
+            F, u, v, dh, at(F, gates, t), at(F, cells, t), before, dc, at(F, of_gates, t)
         )
         for column, part in zip(columns, parts):
             column[t] = part

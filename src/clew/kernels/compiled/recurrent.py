@@ -64,3 +64,57 @@ def lstm_step_backward(of_gates, of_before, grad_hidden, grad_cell, gates, cell,
             to_new[j] = through[j] * into[j] * (1 - new[j] * new[j])
         for j in range(through.shape[0]):
             through[j] *= keep[j]
+
+
+@kernel("f[:, ::1], f[:, ::1]", "f[:, ::1], f[:, ::1], f[::1], f[:, ::1]", EXACT)
+def gru_step(gates, hidden, products, inputs, bias, before):
+    """From ``W h'`` in `products` the gates, and the hidden state."""
+    size = hidden.shape[1]
+    for i in range(hidden.shape[0]):
+        row, product, added = gates[i], products[i], inputs[i]
+        both, new, last = row[: 2 * size], row[2 * size : 3 * size], row[3 * size :]
+        for j in range(both.shape[0]):
+            both[j] = sigmoid(product[j] + bias[j] + added[j])
+        product_new, bias_new = product[2 * size :], bias[2 * size :]
+        for j in range(last.shape[0]):
+            last[j] = product_new[j] + bias_new[j]
+        reset, update, added_new = row[:size], row[size : 2 * size], added[2 * size :]
+        for j in range(new.shape[0]):
+            new[j] = tanh(added_new[j] + reset[j] * last[j])
+        now, then = hidden[i], before[i]
+        for j in range(now.shape[0]):
+            now[j] = (then[j] - new[j]) * update[j] + new[j]
+
+
+@kernel("f[:, ::1], f[:, ::1], f[:, ::1]", "f[:, ::1], f[:, ::1], f[:, ::1]", EXACT)
+def gru_step_backward(of_inputs, of_products, of_before, grad_hidden, gates, before):
+    """The gradients of what the input and the state contribute, and what goes on to the state."""
+    size = before.shape[1]
+    for i in range(before.shape[0]):
+        row, of_hidden, then, on = gates[i], grad_hidden[i], before[i], of_before[i]
+        reset, update = row[:size], row[size : 2 * size]
+        new, product = row[2 * size : 3 * size], row[3 * size :]
+        to, other = of_inputs[i], of_products[i]
+        to_reset, to_update, to_new = to[:size], to[size : 2 * size], to[2 * size :]
+        for j in range(to_new.shape[0]):
+            to_new[j] = of_hidden[j] * (1 - update[j]) * (1 - new[j] * new[j])
+        for j in range(to_reset.shape[0]):
+            to_reset[j] = to_new[j] * product[j] * reset[j] * (1 - reset[j])
+        for j in range(to_update.shape[0]):
+            to_update[j] = of_hidden[j] * (then[j] - new[j]) * update[j] * (1 - update[j])
+        for j in range(2 * size):
+            other[j] = to[j]
+        other_new = other[2 * size :]
+        for j in range(other_new.shape[0]):
+            other_new[j] = to_new[j] * reset[j]
+        for j in range(on.shape[0]):
+            on[j] = of_hidden[j] * update[j]
+
+
+@kernel("f[:, ::1]", "f[:, ::1], f[::1]", EXACT)
+def tanh_step(hidden, inputs, bias):
+    """From ``W h'`` in `hidden` the hidden state."""
+    for i in range(hidden.shape[0]):
+        row, added = hidden[i], inputs[i]
+        for j in range(row.shape[0]):
+            row[j] = tanh(row[j] + bias[j] + added[j])
