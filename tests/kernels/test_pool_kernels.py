@@ -1,5 +1,7 @@
 """Max, average and adaptive pooling against PyTorch."""
 
+from math import prod
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -11,7 +13,9 @@ from clew.kernels.adaptive_pool import (
     adaptive_max_pool,
 )
 from clew.kernels.avg_pool import avg_pool, avg_pool_backward
-from clew.kernels.pool import max_pool, max_pool_backward
+from clew.kernels.compiled import is_enabled
+from clew.kernels.pool import max_pool_backward, max_pool_places_backward, places_to_indices
+from clew.kernels.pool_shapes import pool_windows
 
 torch = pytest.importorskip("torch")
 functional = torch.nn.functional
@@ -71,6 +75,13 @@ def torch_avg_pool(x, kernel, stride, padding, *options):
     )[..., 0, :]
 
 
+def max_pool(x, *pooling):
+    """Values and indices."""
+    windows = pool_windows(x.shape, *pooling)
+    values, places = pool.max_pool(x, windows)
+    return values, places_to_indices(places, windows)
+
+
 def assert_same_maximum(x, arguments):
     values, indices = torch_max_pool(torch.tensor(x), *arguments)
     ours = max_pool(x, *arguments)
@@ -89,9 +100,47 @@ def test_max_pool(name):
     out, _ = torch_max_pool(x_t, *arguments)
     grad = randn(out.shape, seed=2)
     out.backward(torch.tensor(grad))
-    _, indices = max_pool(x, *arguments)
+    windows = pool_windows(shape, *arguments)
+    _, places = pool.max_pool(x, windows)
+    indices = places_to_indices(places, windows)
     ours = max_pool_backward(grad, indices, shape, len(arguments[0]))
     np.testing.assert_allclose(ours, x_t.grad.numpy(), rtol=1e-12)
+    np.testing.assert_array_equal(max_pool_places_backward(grad, places, shape, windows), ours)
+
+
+@pytest.mark.skipif(not is_enabled(), reason="numba is not there, or switched off")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", [*POOLS, *DILATED])
+def test_twin_of_the_gradient(name, dtype, monkeypatch):
+    shape, *arguments = (POOLS | DILATED)[name]
+    windows = pool_windows(shape, *arguments)
+    values, places = pool.max_pool(randn(shape, dtype=dtype), windows)
+    grad = randn(values.shape, 2, dtype)
+    grad.reshape(-1)[:3] = [np.nan, np.inf, -0.0][: grad.size]
+    expected = max_pool_places_backward(grad, places, shape, windows)
+    monkeypatch.setattr(pool, "SMALL", -1)
+    monkeypatch.setattr(pool, "GRAIN", 1)
+    ours = max_pool_places_backward(grad, places, shape, windows)
+    np.testing.assert_array_equal(ours, expected)
+    assert ours.dtype == dtype
+
+
+@pytest.mark.parametrize("name", [*POOLS, *DILATED])
+def test_blocks_and_pieces_of_planes(name, monkeypatch):
+    shape, *arguments = (POOLS | DILATED)[name]
+    x = randn(shape)
+    expected = max_pool(x, *arguments)
+    monkeypatch.setattr(pool, "BLOCK", 1)
+    monkeypatch.setattr(pool, "GRAIN", 2 * prod(shape[-len(arguments[0]) :]))
+    for ours, theirs in zip(max_pool(x, *arguments), expected):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(("kernel", "dtype"), [(16, np.uint8), (17, np.uint16)])
+def test_places_have_the_smallest_type(kernel, dtype):
+    pooling = ((kernel, 16), (1, 1), (0, 0), (1, 1), False)
+    _, places = pool.max_pool(randn((1, 20, 20)), pool_windows((1, 20, 20), *pooling))
+    assert places.dtype == dtype
 
 
 @pytest.mark.parametrize("name", [*POOLS, *DILATED])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from clew.op import REGISTRY
-from clew.ops.pool import Averaging
+from clew.ops.pool import Averaging, Pooling
 from ops.samples import Sample, Values, call, samples
 
 Samples = Iterator[Sample]
@@ -43,7 +43,7 @@ def _pooling(dims: int) -> None:
     count = int(np.prod(plane))
     pooled = (*image[:-dims], *(2,) * dims)
 
-    @samples(f"max_pool{dims}d_with_indices")
+    @samples(f"max_pool{dims}d_with_indices", f"max_pool{dims}d_with_places")
     def max_pool(v: Values) -> Samples:
         for name, attrs in _windows(dims):
             yield call(name, v.distinct(*image), **attrs, dilation=(1,) * dims)
@@ -104,6 +104,23 @@ def take_in_planes(v: Values) -> Samples:
 def add_in_planes(v: Values) -> Samples:
     yield call("usual", v.real(2, 2, 2), v.integers(12, 2, 2, 2), size=(2, 3, 4), dims=2)
     yield call("empty", v.real(0, 2, 2), v.integers(12, 0, 2, 2), size=(0, 3, 4), dims=2)
+
+
+_POOLING = Pooling((2, 2), (2, 1), (0, 0), (1, 2), ceil_mode=False)
+
+
+@samples("take_in_windows")
+def take_in_windows(v: Values) -> Samples:
+    yield call("usual", v.real(2, 4, 5), v.integers(4, 2, 2, 3), pooling=_POOLING)
+    yield call("empty", v.real(0, 2, 4, 5), v.integers(4, 0, 2, 2, 3), pooling=_POOLING)
+
+
+@samples("add_in_windows")
+def add_in_windows(v: Values) -> Samples:
+    size, places = (2, 4, 5), v.integers(4, 2, 2, 3)
+    yield call("usual", v.real(2, 2, 3), places, size=size, pooling=_POOLING)
+    places = v.integers(4, 0, 2, 2, 3)
+    yield call("empty", v.real(0, 2, 2, 3), places, size=(0, *size), pooling=_POOLING)
 
 
 # -- padding with the image's own elements

@@ -24,6 +24,7 @@ OPS = load()
 
 _OVERLOADS = "torch has two nodes here, for a tensor and for a number (or an option)"
 _FACTORS = "torch keeps the factors of the matrix, which clew finds again"
+_PLACES = "clew keeps places of maxima in their windows, one byte each, and torch in the plane"
 _NO_RULE = "a node without derivative: torch gives it edges only for what requires grad"
 
 KNOWN_RESULTS: dict[str, str] = {
@@ -66,7 +67,9 @@ KNOWN_GRAPHS: dict[str, str] = {
     "scaled_dot_product_flash_attention_for_cpu-bool_mask": "torch converts the mask before",
     "convolution-complex": KNOWN_RESULTS["convolution-complex"],
     "index_put-number": "torch makes a tensor of the number before",
-}
+    **{f"max_pool{n}d_with_places-{name}": _PLACES for n in (2, 3)
+       for name in ("usual", "overlapping", "ceiling", "unbatched")},
+}  # fmt: skip
 """Op and sample: why nodes, edges or what is kept differ from torch's."""
 
 

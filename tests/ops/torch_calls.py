@@ -44,6 +44,25 @@ def _ctc_loss(*inputs: Any, **attrs: Any) -> Any:
     return aten._ctc_loss(*inputs, **attrs)[0], None
 
 
+def _max_pool(dims: int) -> Callable[..., Any]:
+    """The maxima and their places in the window; torch's are of the plane."""
+    pool = getattr(aten, f"max_pool{dims}d_with_indices")
+
+    def function(x: Any, **pooling: Any) -> Any:
+        values, indices = pool(x, **pooling)
+        places = torch.zeros_like(indices)
+        for dim, where in enumerate(torch.unravel_index(indices, x.shape[-dims:])):
+            kernel, stride, padding, dilation = (
+                pooling[n][dim] for n in ("kernel_size", "stride", "padding", "dilation")
+            )
+            starts = torch.arange(values.shape[dim - dims]) * stride - padding
+            starts = starts.reshape(-1, *(1,) * (dims - 1 - dim))
+            places = places * kernel + (where - starts) // dilation
+        return values, places.to(torch.uint8)
+
+    return function
+
+
 CALLS: dict[str, Callable[..., Any]] = {
     # overloads of one name
     "add_scaled": lambda x, y, alpha: torch.add(x, y, alpha=alpha),
@@ -127,6 +146,8 @@ CALLS: dict[str, Callable[..., Any]] = {
     "fused_rms_norm": lambda x, w, normalized_shape, eps: aten._fused_rms_norm(
         x, normalized_shape, w, eps
     ),
+    "max_pool2d_with_places": _max_pool(2),
+    "max_pool3d_with_places": _max_pool(3),
     "max_unpool3d": lambda x, indices, output_size: aten.max_unpool3d(
         x, indices, output_size, (1, 1, 1), (0, 0, 0)
     ),

@@ -18,7 +18,10 @@ from typing import Any
 import numpy as np
 
 from clew.autograd.saved import Freed, PackedTensor, Saved, SavedNone, SavedTensor, SavedTuple
+from clew.kernels.pool import places_to_indices
+from clew.kernels.pool_shapes import pool_windows
 from clew.op import Op
+from clew.ops.pool import Pooling
 from clew.plan import (
     DTYPE,
     DTYPES,
@@ -195,6 +198,16 @@ def _scale(index: int) -> Callable[[Any], Any]:
     return lambda node: node.attrs["scales"][index]
 
 
+def _indices_of_places(node: Any) -> Any:
+    """Max pooling's places in windows as PyTorch's, which are of the plane."""
+    position = [save.name for save in node.plan.saves].index("result1")
+    places = _shown(node, node.plan.saves[position], position)
+    shape = _shape_of(node, "self")
+    assert shape is not None  # `_shown` refuses a node that has released what it kept
+    windows = pool_windows(shape, *Pooling(**node.attrs))
+    return Tensor._from_array(places_to_indices(places._array, windows))
+
+
 _NOTHING: dict[str, Any] = {}
 
 _SHOWN: dict[str, dict[str, Any]] = {
@@ -230,6 +243,8 @@ _SHOWN: dict[str, dict[str, Any]] = {
         "C": _size("input", 1),
         "HxW": _of_shape("input", lambda shape: math.prod(shape[2:])),
     },
+    "max_pool2d_with_places": {"result1": _indices_of_places},
+    "max_pool3d_with_places": {"result1": _indices_of_places},
     "scaled_dot_product_flash_attention_for_cpu": {"dropout_p": 0.0},
 }
 """By op: values that PyTorch shows under other names, or that are always the same in clew."""

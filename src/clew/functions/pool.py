@@ -74,8 +74,9 @@ def max_pool(
     padding: Sizes,
     dilation: Sizes,
     ceil_mode: bool,
+    indices: bool,
 ) -> Any:
-    """Max pooling over `n` dimensions: values and their places in the plane.
+    """Max pooling over `n` dimensions: values and, for `indices`, their places in the plane.
 
     Raises:
         RuntimeError: shapes or parameters do not fit.
@@ -89,11 +90,14 @@ def max_pool(
         "padding": sizes(padding, name, "padding", n),
         "dilation": sizes(dilation, name, "dilation", n),
     }
+    op_name = f"max_pool{max(n, 2)}d_with_{'indices' if indices else 'places'}"
     if n > 1:
-        return call(f"{name}_with_indices", input, ceil_mode=ceil_mode, **attrs)
-    flat = {key: (int(key != "padding"), *value) for key, value in attrs.items()}
-    values, indices = call("max_pool2d_with_indices", _flat(input), ceil_mode=ceil_mode, **flat)
-    return values.squeeze(-2), indices.squeeze(-2)
+        results = call(op_name, input, ceil_mode=ceil_mode, **attrs)
+    else:
+        flat = {key: (int(key != "padding"), *value) for key, value in attrs.items()}
+        results = call(op_name, _flat(input), ceil_mode=ceil_mode, **flat)
+        results = [result.squeeze(-2) for result in results[: 1 + indices]]
+    return tuple(results) if indices else results[0]
 
 
 def _check_max_pool1d(
@@ -138,8 +142,9 @@ def _declare_max_pool(n: int) -> Any:
     ) -> Any:
         if n == 1 and not return_indices:
             _check_max_pool1d(input, kernel_size, stride, padding, dilation)
-        result = max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode)
-        return result if return_indices else result[0]
+        return max_pool(
+            n, input, kernel_size, stride, padding, dilation, ceil_mode, bool(return_indices)
+        )
 
     max_pool_nd.__name__ = max_pool_nd.__qualname__ = f"max_pool{n}d"
     max_pool_nd.__doc__ = f"""The maxima of windows over the last {n} dimension(s).
@@ -170,7 +175,7 @@ def max_pool1d_with_indices(
     ceil_mode: bool = False,
 ) -> Any:
     """`max_pool1d`, with the places of the maxima."""
-    return max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode)
+    return max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, indices=True)
 
 
 # -- averages

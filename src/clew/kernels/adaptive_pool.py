@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .half import narrow, widen
-from .pool import max_pool, running_maximum
-from .windows import Index, Ints
+from .pool import max_pool, maximum_of, places_to_indices
+from .windows import Index, Ints, Windows
 
 
 def adaptive_avg_pool(x: NDArray, out: Ints) -> NDArray:
@@ -51,16 +51,17 @@ def adaptive_max_pool(x: NDArray, out: Ints) -> tuple[NDArray, NDArray]:
         return np.zeros((*lead, *out), x.dtype), np.zeros((*lead, *out), np.int64)
     if all(n % o == 0 for n, o in zip(size, out)):
         kernel = tuple(n // o for n, o in zip(size, out))
-        return max_pool(x, kernel, kernel, (0,) * len(out), (1,) * len(out), ceil_mode=False)
+        windows = Windows.over(size, kernel, kernel, (0,) * len(out), (1,) * len(out))
+        values, places = max_pool(x, windows)
+        return values, places_to_indices(places, windows)
     edges = [_edges(n, o) for n, o in zip(size, out)]
     longest = [int((end - start).max()) for start, end in edges]
     planes = widen(x).reshape(prod(lead), *size)
     # A shorter window meets its last element more than once, which changes no maximum.
-    values, place = running_maximum(
-        (planes[_nth(edges, position)] for position in product(*map(range, longest))),
-        prod(longest),
-        np.zeros((len(planes), *out), np.int64),
-    )
+    candidates = [planes[_nth(edges, position)] for position in product(*map(range, longest))]
+    values = np.empty((len(planes), *out), planes.dtype)
+    place = np.empty(values.shape, np.min_scalar_type(prod(longest)))
+    maximum_of(candidates, values, place)
     index = np.zeros((), np.int64)
     for dim, offset in enumerate(np.unravel_index(place, longest)):
         start, end = (edge.reshape(-1, *(1,) * (len(out) - 1 - dim)) for edge in edges[dim])

@@ -1,11 +1,12 @@
-"""Max pooling and its gradient. Imports NumPy, sibling kernels, dtype names.
+"""Max pooling and its gradient. Imports NumPy, sibling kernels, threads, dtype names.
 
-Shapes: x (N, C, *size) or (C, *size); values and indices the same with *out. An index is the
-place of the maximum in its plane of the input, counted in row-major order. As in PyTorch the
-first of equal maxima wins, and NaN beats every number, the last one every other.
+Shapes: x (N, C, *size) or (C, *size); values, places and indices the same with *out. A place is
+the number of the maximum's position in its window, of the smallest type that has room for it; an
+index is its position in the plane of the input, int64. Both are counted in row-major order. As in
+PyTorch the first of equal maxima wins, and NaN beats every number, the last one every other.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 
@@ -13,40 +14,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dtypes import scalar_name
+from ..threads import split
+from .compiled import twins
 from .half import narrow, widen
-from .pool_shapes import pool_windows
 from .windows import Ints, Windows, pad_first, view_first
 
 # From this many positions on, windows that do not overlap are copied apart and searched one by
 # one; otherwise the positions are gone through, for all windows at once (measured).
 MANY_POSITIONS = 32
 
+# NumPy goes through so many elements of the input at once, which stay in the cache; one thread
+# through so many (Note [Threads]); and twins begin to pay with so many.
+BLOCK, GRAIN, SMALL = 1 << 18, 1 << 18, 1 << 10
 
-def max_pool(
-    x: NDArray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
-) -> tuple[NDArray, NDArray]:
-    """Maxima of the windows and their int64 indices.
 
-    Raises RuntimeError, with PyTorch's text, if the shapes or parameters do not fit together, and
-    NotImplementedError for bool and complex input.
-    """
-    windows = pool_windows(x.shape, kernel, stride, padding, dilation, ceil_mode)
-    lead = x.shape[: x.ndim - len(kernel)]
-    planes = widen(x).reshape(1, prod(lead), *windows.size)
-    padded = pad_first(planes, windows, _lowest(x.dtype))[0]
-    first, corner, shift = _numbering(windows)
-    if prod(kernel) >= MANY_POSITIONS and all(s >= k for s, k in zip(stride, kernel)):
-        values, place = maximum_of_rows(_window_rows(padded, windows))
-        place = np.where(values == _lowest(x.dtype), first, place)
-    else:
-        values, place = running_maximum(
-            (padded[(..., *inputs)] for _, inputs in windows.positions()),
-            prod(kernel),
-            np.broadcast_to(first, (len(padded), *windows.out)),
-        )
-    shape = (*lead, *windows.out)
-    indices = (corner + shift[place]).reshape(shape)
-    return narrow(values.reshape(shape), x.dtype), indices
+def max_pool(x: NDArray, windows: Windows) -> tuple[NDArray, NDArray]:
+    """Maxima of the windows and their places; NotImplementedError for bool and complex input."""
+    lowest = _lowest(x.dtype)
+    shape = (*x.shape[: x.ndim - len(windows.size)], *windows.out)
+    planes = widen(x).reshape(prod(x.shape[: x.ndim - len(windows.size)]), *windows.size)
+    values = np.empty((len(planes), *windows.out), planes.dtype)
+    places = np.empty(values.shape, np.min_scalar_type(max(0, prod(windows.kernel) - 1)))
+
+    def run(start: int, stop: int) -> None:
+        step = max(1, BLOCK // prod(windows.size))
+        for i in range(start, stop, step):
+            some = slice(i, min(i + step, stop))
+            _max_pool_block(planes[some], windows, lowest, values[some], places[some])
+
+    split(run, len(planes), max(1, GRAIN // prod(windows.size)))
+    return narrow(values.reshape(shape), x.dtype), places.reshape(shape)
+
+
+def places_to_indices(places: NDArray, windows: Windows) -> NDArray:
+    """The indices for places."""
+    _, corner, shift = _numbering(windows)
+    indices: NDArray = shift.take(places)
+    indices += corner
+    return indices
 
 
 def max_pool_backward(grad: NDArray, indices: NDArray, x_shape: Ints, dims: int) -> NDArray:
@@ -63,33 +68,67 @@ def max_pool_backward(grad: NDArray, indices: NDArray, x_shape: Ints, dims: int)
     return narrow(out.reshape(x_shape), grad.dtype)
 
 
-def running_maximum(
-    candidates: Iterable[NDArray], count: int, place: NDArray
-) -> tuple[NDArray, NDArray]:
-    """Maximum over `count` arrays of one shape, and the number of the array that holds it.
+def max_pool_places_backward(
+    grad: NDArray, places: NDArray, x_shape: Ints, windows: Windows
+) -> NDArray:
+    """Gradient of the input, shape `x_shape`, from the places of the maxima."""
+    fast = twins("pool", grad.dtype) if grad.size > SMALL and places.dtype == np.uint8 else None
+    if fast is None:
+        indices = places_to_indices(places, windows)
+        return max_pool_backward(grad, indices, x_shape, len(windows.size))
+    planes, plane = prod(x_shape[: -len(windows.size)]), prod(windows.size)
+    out = np.empty((planes, plane), grad.dtype)
+    grad, places = (
+        np.ascontiguousarray(a).reshape(planes, prod(windows.out)) for a in (grad, places)
+    )
+    _, corner, shift = _numbering(windows)
 
-    `place` is the number to begin with, kept where nothing exceeds the first array. The first of
-    equal maxima wins, the last of several NaN.
+    def run(start: int, stop: int) -> None:
+        fast.add_at_places(
+            out[start:stop], grad[start:stop], places[start:stop], corner.reshape(-1), shift
+        )
+
+    split(run, planes, max(1, GRAIN // plane))
+    return out.reshape(x_shape)
+
+
+def _max_pool_block(
+    planes: NDArray, windows: Windows, lowest: float, values: NDArray, places: NDArray
+) -> None:
+    """Write the maxima of some planes (planes, *size) and their places."""
+    padded = pad_first(planes[None], windows, lowest)[0]
+    apart = all(s >= k for s, k in zip(windows.stride, windows.kernel))
+    if prod(windows.kernel) >= MANY_POSITIONS and apart:
+        values[...], places[...] = maximum_of_rows(_window_rows(padded, windows))
+    else:
+        candidates = [padded[..., *inputs] for _, inputs in windows.positions()]
+        if windows.stride[-1] > 1:
+            candidates = [np.ascontiguousarray(c) for c in candidates]  # they are read twice
+        maximum_of(candidates, values, places)
+    if padded is not planes:
+        # Where nothing is greater than padding, the place is the first that is not padding.
+        np.maximum(places, _numbering(windows)[0], out=places, casting="unsafe")
+
+
+def maximum_of(candidates: Sequence[NDArray], values: NDArray, places: NDArray) -> None:
+    """Write the maximum over arrays of one shape, and the number of the array that holds it.
+
+    The first of equal maxima wins, the last of several NaN.
     """
-    number_dtype = np.min_scalar_type(count)
-    place = place.astype(number_dtype, order="C")
-    first, *rest = candidates
-    values = first.copy()
-    # Buffers are used again, as fresh memory costs more than what is computed in it.
-    candidate = np.empty_like(values)
-    larger, nan = np.empty(values.shape, bool), np.empty(values.shape, bool)
-    numbered = np.empty_like(place)
-    for number, strided in enumerate(rest, start=1):
-        np.copyto(candidate, strided)
-        np.greater(candidate, values, out=larger)
-        if candidate.dtype.kind == "f":
-            np.isnan(candidate, out=nan)
-            larger |= nan
+    np.copyto(values, candidates[0])
+    for candidate in candidates[1:]:
         np.maximum(values, candidate, out=values)
-        # Later numbers are larger ones; a masked copy would be ten times slower.
-        np.multiply(larger, number, out=numbered, dtype=number_dtype)
-        np.maximum(place, numbered, out=place)
-    return values, place
+    # One more than the number among those that follow, or 0: (p + 1) * differs, from the back.
+    places[...] = 0
+    differs = np.empty(values.shape, bool)
+    for candidate in reversed(candidates[:-1]):
+        np.not_equal(candidate, values, out=differs)
+        places += 1
+        np.multiply(places, differs.view(np.uint8), out=places)
+    if values.dtype.kind == "f" and np.isnan(np.max(values, initial=0)):
+        nan = np.isnan(values)
+        for number, candidate in enumerate(candidates):
+            places[nan & np.isnan(candidate)] = number
 
 
 def maximum_of_rows(rows: NDArray) -> tuple[NDArray, NDArray]:

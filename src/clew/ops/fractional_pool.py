@@ -10,6 +10,7 @@ from clew.kernels.half import widen
 from clew.kernels.windows import Ints
 from clew.op import op
 from clew.ops.checks import floating_only
+from clew.packing import INDICES, SHAPE
 
 _AXES = ("time", "height", "width")
 
@@ -28,7 +29,8 @@ def _declare(dims: int) -> None:
     op(
         f"{name}(self, random_samples; kernel_size, output_size) -> result0, result1", forward,
         publish=(), node=f"FractionalMaxPool{dims}DBackward0", no_grad_outputs=(1,), self=rule,
-        tensors_only=True, doc="The maxima of windows at random steps, and their places.",
+        tensors_only=True, packings={"self": SHAPE, "result1": INDICES},
+        doc="The maxima of windows at random steps, and their places.",
     )  # fmt: skip
 
 

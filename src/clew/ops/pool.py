@@ -15,9 +15,11 @@ from clew.dtypes import scalar_name
 from clew.kernels import adaptive_pool as adaptive
 from clew.kernels import avg_pool as averages
 from clew.kernels import pool as maxima
-from clew.kernels.windows import Ints
+from clew.kernels.pool_shapes import pool_windows
+from clew.kernels.windows import Ints, Windows
 from clew.op import op
 from clew.ops.checks import floating_only
+from clew.packing import INDICES, SHAPE
 
 # -- places in planes: what max pooling and unpooling share
 
@@ -50,27 +52,86 @@ def _(F: Any, grad: Any, indices: Any, *, dims: int) -> Any:
     return F.take_in_planes(grad, indices, dims=dims)
 
 
+# -- places in windows: max pooling of which nobody asks for indices
+
+
+class Pooling(NamedTuple):
+    """How the windows of a max pooling lie."""
+
+    kernel_size: Ints
+    stride: Ints
+    padding: Ints
+    dilation: Ints
+    ceil_mode: bool
+
+
+@op("take_in_windows(self, places; pooling)", publish=(), jvp="linear")
+def take_in_windows(x: Any, places: Any, *, pooling: Pooling) -> Any:
+    """The element of each window that `places` names, counted within the window."""
+    windows = pool_windows(x.shape, *pooling)
+    flat = _planes(places.shape, len(windows.out))
+    indices = maxima.places_to_indices(places, windows).reshape(flat)
+    planes = x.reshape(_planes(x.shape, len(windows.out)))
+    return np.take_along_axis(planes, indices, 1).reshape(places.shape)
+
+
+@take_in_windows.grad("self")
+def _(F: Any, grad: Any, self_shape: Any, places: Any, *, pooling: Pooling) -> Any:
+    return F.add_in_windows(grad, places, size=self_shape, pooling=pooling)
+
+
+@op("add_in_windows(self, places; size, pooling)", publish=(), jvp="linear")
+def add_in_windows(x: Any, places: Any, *, size: Ints, pooling: Pooling) -> Any:
+    """Zeros of `size` with the elements added at `places`: the adjoint of taking them."""
+    return maxima.max_pool_places_backward(x, places, size, pool_windows(size, *pooling))
+
+
+@add_in_windows.grad("self")
+def _(F: Any, grad: Any, places: Any, *, pooling: Pooling) -> Any:
+    return F.take_in_windows(grad, places, pooling=pooling)
+
+
 # -- maxima
 
 
 def _declare_max_pool(dims: int) -> None:
-    def forward(
-        x: Any, *, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
-    ) -> tuple[Any, Any]:
+    def windows_of(x: Any, pooling: dict[str, Any]) -> Windows:
         if x.dtype.kind in "bc":
             raise NotImplementedError(
                 f"\"max_pool{dims}d\" not implemented for '{scalar_name(x.dtype)}'"
             )
-        return maxima.max_pool(x, kernel_size, stride, padding, dilation, ceil_mode)
+        return pool_windows(x.shape, **pooling)
+
+    def with_indices(x: Any, *, kernel_size: Ints, **others: Any) -> tuple[Any, Any]:
+        windows = windows_of(x, {"kernel": kernel_size, **others})
+        values, places = maxima.max_pool(x, windows)
+        return values, maxima.places_to_indices(places, windows)
+
+    def with_places(x: Any, *, kernel_size: Ints, **others: Any) -> tuple[Any, Any]:
+        return maxima.max_pool(x, windows_of(x, {"kernel": kernel_size, **others}))
 
     def rule(F: Any, grad: Any, self: Any, result1: Any) -> Any:
         return F.add_in_planes(grad, result1, size=tuple(self.shape), dims=dims)
 
+    def places_rule(
+        F: Any, grad: Any, self: Any, result1: Any, *, kernel_size: Ints, stride: Ints,
+        padding: Ints, dilation: Ints, ceil_mode: bool,
+    ) -> Any:  # fmt: skip
+        pooling = Pooling(kernel_size, stride, padding, dilation, ceil_mode)
+        return F.add_in_windows(grad, result1, size=tuple(self.shape), pooling=pooling)
+
+    node = f"MaxPool{dims}DWithIndicesBackward0"
     op(
-        f"max_pool{dims}d_with_indices(self; kernel_size, stride, padding, dilation, ceil_mode) "
-        "-> result0, result1", forward, publish=(), node=f"MaxPool{dims}DWithIndicesBackward0",
-        no_grad_outputs=(1,), self=rule,
+        f"max_pool{dims}d_with_indices(self; {', '.join(Pooling._fields)}) -> result0, result1",
+        with_indices, publish=(), node=node, no_grad_outputs=(1,), self=rule,
+        packings={"self": SHAPE, "result1": INDICES},
         doc="The maxima of windows, and their places in the plane.",
+    )  # fmt: skip
+    op(
+        f"max_pool{dims}d_with_places(self; {', '.join(Pooling._fields)}) -> result0, result1",
+        with_places, publish=(), node=node, no_grad_outputs=(1,), self=places_rule,
+        packings={"self": SHAPE},
+        doc="The maxima of windows, and their places in the window, of the smallest type for them.",
     )  # fmt: skip
 
 
@@ -84,8 +145,9 @@ def _declare_adaptive_max_pool(dims: int) -> None:
 
     op(
         f"adaptive_max_pool{dims}d(self; output_size) -> result0, result1", forward, publish=(),
-        node=f"AdaptiveMaxPool{dims}DBackward0", no_grad_outputs=(1,),
-        self=rule, doc="The maxima of windows that share out the image, and their places.",
+        node=f"AdaptiveMaxPool{dims}DBackward0", no_grad_outputs=(1,), self=rule,
+        packings={"self": SHAPE, "result1": INDICES},
+        doc="The maxima of windows that share out the image, and their places.",
     )  # fmt: skip
 
 
@@ -104,7 +166,7 @@ def _declare_max_unpool(dims: int) -> None:
 
     op(
         f"max_unpool{dims}d(self, indices; output_size)", forward, publish=(),
-        node=f"MaxUnpool{dims}DBackward0", self=rule, jvp="linear",
+        node=f"MaxUnpool{dims}DBackward0", self=rule, jvp="linear", packings={"indices": INDICES},
         doc="Zeros with the elements put where `indices` says: the inverse of max pooling.",
     )  # fmt: skip
 
@@ -166,7 +228,7 @@ def _declare_avg_pool(dims: int) -> None:
 
     op(
         f"{name}(self; {', '.join(Averaging._fields)})", forward, publish=(),
-        node=f"AvgPool{dims}DBackward0", self=rule, jvp="linear",
+        node=f"AvgPool{dims}DBackward0", self=rule, jvp="linear", packings={"self": SHAPE},
         doc="The means of windows.",
     )  # fmt: skip
 
@@ -195,7 +257,8 @@ def _declare_adaptive_avg_pool(dims: int) -> None:
 
     op(
         f"{name}(self; output_size)", forward, publish=(), node=f"AdaptiveAvgPool{dims}DBackward0",
-        self=rule, jvp="linear", doc="The means of windows that share the image.",
+        self=rule, jvp="linear", packings={"self": SHAPE},
+        doc="The means of windows that share the image.",
     )  # fmt: skip
 
     def spread(grad: Any, *, size: Ints) -> Any:

@@ -260,7 +260,9 @@ def _declare_with_indices(n: int) -> Any:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        return published.max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode)
+        return published.max_pool(
+            n, input, kernel_size, stride, padding, dilation, ceil_mode, indices=True
+        )
 
     max_pool.__name__ = max_pool.__qualname__ = f"max_pool{n}d_with_indices"
     max_pool.__doc__ = f"`max_pool{n}d` with ``return_indices=True``."
