@@ -16,10 +16,13 @@ from clew.autograd.modes import no_grad
 from clew.autograd.saved import PackedTensor, SavedTensor, SavedTuple
 from clew.dispatch import ARRAYS, TENSORS, apply_inplace
 from clew.errors import GradientMismatchError, NanGradientError, UnpackedError, recorded, typed
+from clew.kernels.shared import Shared
 from clew.op import REGISTRY
 from clew.ops.layout import empty_alike
 from clew.storage import has_no_gaps
 from clew.tensor import Tensor
+
+_add = Shared(np.add)
 
 
 class ArrayAlgebra:
@@ -65,7 +68,7 @@ class ArrayAlgebra:
     def add_into(self, buffer: list[Any], index: int, grad: Any) -> None:
         """Add to the gradient in a buffer, in place if the buffer alone holds it."""
         if _is_sole(buffer, index) and buffer[index].dtype == grad.dtype:
-            np.add(buffer[index], grad, out=buffer[index])
+            _add(buffer[index], grad, out=buffer[index])
         else:
             buffer[index] = _sum(buffer[index], grad)
 
@@ -87,7 +90,7 @@ class ArrayAlgebra:
         """Add into ``leaf.grad``, in place if there is one; `site` is the line of the backward."""
         known = leaf._grad
         if known is not None:
-            np.add(known._array, grads[0], out=known._array)
+            _add(known._array, grads[0], out=known._array)
             known._counter.bump("gradient accumulation in backward", site)
             return
         if _is_sole(grads, 0) and _lies_like(grads[0], leaf._array):

@@ -15,7 +15,7 @@ from clew.threads import get_num_threads
 
 from .compiled import twins
 from .half import is_half
-from .pointwise import PIECE, in_pieces
+from .pointwise import MANY, PIECE, in_pieces
 
 _SINGLE = np.dtype(np.float32)
 
@@ -37,6 +37,8 @@ class Shared:
     def __call__(self, *operands: Any, out: NDArray | None = None) -> Any:
         """The function of one or two operands, the first of them an array; written to `out`."""
         x = operands[0]
+        if x.size < MANY:
+            return self.function(*operands, out=out)
         half = x.itemsize == 2 and is_half(x.dtype)
         fast = None
         if self.twin and (half or x.dtype.kind == "f"):

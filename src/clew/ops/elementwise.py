@@ -14,7 +14,7 @@ from clew.kernels.half import is_half, narrow, widen
 from clew.kernels.pointwise import pointwise, reciprocal_root
 from clew.kernels.shared import Shared
 from clew.op import of_number, op
-from clew.ops.rules import conj, is_complex
+from clew.ops.rules import conj, is_complex, over, times
 from clew.promotion import Unrounded, arithmetic
 
 _ARITHMETIC: dict[str, Any] = {"promote": "arithmetic", "inplace": True}
@@ -98,8 +98,8 @@ mul = op(
     domain="real",
     number_first=True,
     aliases=("multiply",),
-    self=lambda F, grad, other: grad * conj(F, other),
-    other=lambda F, grad, self: grad * conj(F, self),
+    self=lambda F, grad, other: times(F, grad, other),
+    other=lambda F, grad, self: times(F, grad, self),
     promote="product",
     inplace=True,
     large=Shared(np.multiply),
@@ -115,7 +115,7 @@ def div(x: Any, y: Any) -> Any:
 
 @div.grad("self")
 def _(F: Any, grad: Any, other: Any) -> Any:
-    return grad / conj(F, other)
+    return over(F, grad, other)
 
 
 @div.grad("other")

@@ -88,7 +88,14 @@ def mean_all(x: Any, *, dtype: Any) -> Any:
 
 @mean_all.grad("self")
 def _(F: Any, grad: Any, self_shape: Any) -> Any:
-    return F.expand(grad, size=self_shape) / count(self_shape, None)
+    return _spread(F, grad, self_shape, count(self_shape, None))
+
+
+def _spread(F: Any, grad: Any, shape: Any, n: int) -> Any:
+    """``expand(grad, shape) / n``, as PyTorch records it; of arrays few elements are divided."""
+    if grad.__class__ is np.ndarray:
+        return F.expand(grad / n, size=shape)
+    return F.expand(grad, size=shape) / n
 
 
 @op("mean(self; dim=None, keepdim=False, *, dtype=None)", node="MeanBackward1", publish=(),
@@ -101,7 +108,7 @@ def mean(x: Any, *, dim: Any, keepdim: bool, dtype: Any) -> Any:
 @mean.grad("self")
 def _(F: Any, grad: Any, self_shape: Any, *, dim: Any, keepdim: bool) -> Any:
     each = keep_dims(F, grad, self_shape, dim, keepdim)
-    return F.expand(each, size=self_shape) / max(count(self_shape, dim), 1)
+    return _spread(F, each, self_shape, max(count(self_shape, dim), 1))
 
 
 # -- extrema

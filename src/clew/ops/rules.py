@@ -10,6 +10,8 @@ import numpy as np
 from clew import dtypes
 from clew.config import warn_once
 from clew.errors import NoDerivativeError
+from clew.kernels.pointwise import MANY
+from clew.kernels.shared import Shared
 
 _COMPLEX = frozenset(
     [np.dtype(np.complex64), np.dtype(np.complex128), dtypes.complex64, dtypes.complex128]
@@ -35,6 +37,23 @@ def conj(F: Any, x: Any) -> Any:
     if is_complex(x):
         return F.conj(x)
     return x.conjugate() if x.__class__ is complex else x
+
+
+_multiply, _divide = Shared(np.multiply), Shared(np.true_divide)
+
+
+def times(F: Any, grad: Any, factor: Any) -> Any:
+    """``grad * conj(factor)``; the operators know no threads."""
+    if grad.__class__ is np.ndarray and grad.size >= MANY:
+        return _multiply(grad, conj(F, factor))
+    return grad * conj(F, factor)
+
+
+def over(F: Any, grad: Any, divisor: Any) -> Any:
+    """``grad / conj(divisor)``."""
+    if grad.__class__ is np.ndarray and grad.size >= MANY:
+        return _divide(grad, conj(F, divisor))
+    return grad / conj(F, divisor)
 
 
 NO_GRADIENT = (

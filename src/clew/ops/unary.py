@@ -12,7 +12,15 @@ from clew.kernels.pointwise import pointwise, reciprocal_root
 from clew.kernels.shared import Shared
 from clew.op import given, op
 from clew.ops.layout import empty_alike
-from clew.ops.rules import conj, is_complex, not_implemented, numpy_dtype, real_part
+from clew.ops.rules import (
+    conj,
+    is_complex,
+    not_implemented,
+    numpy_dtype,
+    over,
+    real_part,
+    times,
+)  # fmt: skip
 
 _COMPILED = ("exp", "expm1", "log", "log1p", "tanh", "reciprocal")
 """The functions that have twins."""
@@ -27,10 +35,10 @@ def _function(name: str, forward: Any, rule: Any, **options: Any) -> Any:
     return op(f"{name}(self)", forward, self=rule, **options)
 
 
-_function("exp", np.exp, lambda F, grad, result: grad * conj(F, result))
+_function("exp", np.exp, lambda F, grad, result: times(F, grad, result))
 _function("exp2", np.exp2, lambda F, grad, result: grad * conj(F, result) * float(np.log(2)))
 _function("expm1", np.expm1, lambda F, grad, result: grad * (conj(F, result) + 1))
-_function("log", np.log, lambda F, grad, self: grad / conj(F, self), domain="positive")
+_function("log", np.log, lambda F, grad, self: over(F, grad, self), domain="positive")
 _function(
     "log2", np.log2, lambda F, grad, self: grad / (conj(F, self) * float(np.log(2))),
     domain="positive",
