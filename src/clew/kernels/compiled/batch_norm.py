@@ -15,49 +15,73 @@ import math
 
 import numpy as np
 
-from clew.kernels.compiled.kernel import inline_reordered, kernel
+from clew.kernels.compiled.kernel import inline, inline_reordered, kernel
 
 PART = 4096
 """So many numbers are added up in the type of the input, all else in float64."""
 
 
 @inline_reordered
+def _total(row):
+    total = row.dtype.type(0)
+    for k in range(row.shape[0]):
+        total += row[k]
+    return np.float64(total)
+
+
+@inline_reordered
+def _squares(row, centre):
+    total = row.dtype.type(0)
+    for k in range(row.shape[0]):
+        distance = row[k] - centre
+        total += distance * distance
+    return np.float64(total)
+
+
+@inline_reordered
+def _products(row, other, centre):
+    total, products = row.dtype.type(0), row.dtype.type(0)
+    for k in range(row.shape[0]):
+        total += row[k]
+        products += row[k] * (other[k] - centre)
+    return np.float64(total), np.float64(products)
+
+
+# To take parts of a short row would take as long as to add it up.
+
+
+@inline
 def total_of(row):
     """The sum of a row, in float64."""
+    if row.shape[0] <= PART:
+        return _total(row)
     total = 0.0
     for start in range(0, row.shape[0], PART):
-        part = row[start : start + PART]
-        some = row.dtype.type(0)
-        for k in range(part.shape[0]):
-            some += part[k]
-        total += some
+        total += _total(row[start : start + PART])
     return total
 
 
-@inline_reordered
+@inline
 def squares_of(row, centre):
     """The sum of ``(row - centre)**2``, in float64."""
+    if row.shape[0] <= PART:
+        return _squares(row, centre)
     total = 0.0
     for start in range(0, row.shape[0], PART):
-        part = row[start : start + PART]
-        some = row.dtype.type(0)
-        for k in range(part.shape[0]):
-            distance = part[k] - centre
-            some += distance * distance
-        total += some
+        total += _squares(row[start : start + PART], centre)
     return total
 
 
-@inline_reordered
+@inline
 def products_of(row, other, centre):
     """The sums of `row` and of ``row * (other - centre)``, in float64."""
+    if row.shape[0] <= PART:
+        return _products(row, other, centre)
     total, products = 0.0, 0.0
     for start in range(0, row.shape[0], PART):
-        part, other_part = row[start : start + PART], other[start : start + PART]
-        some, some_products = row.dtype.type(0), row.dtype.type(0)
-        for k in range(part.shape[0]):
-            some += part[k]
-            some_products += part[k] * (other_part[k] - centre)
+        some, some_products = _products(
+            row[start : start + PART], other[start : start + PART], centre
+        )
         total += some
         products += some_products
     return total, products
