@@ -261,12 +261,12 @@ def _copied(grad: np.ndarray, like: np.ndarray) -> np.ndarray:
 def sum_to(grad: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Undo broadcasting: sum over the dimensions that `shape` lacks or has of size one."""
     extra = grad.ndim - len(shape)
-    axes = tuple(range(extra)) + tuple(
-        extra + i for i, n in enumerate(shape) if n == 1 and grad.shape[extra + i] != 1
-    )
+    axes = tuple(range(extra))
+    if grad.shape[extra:] != shape:
+        axes += tuple([extra + i for i, n in enumerate(shape) if n != grad.shape[extra + i]])
     if not axes:
         return grad
-    return np.asarray(grad.sum(axis=axes, keepdims=True, dtype=grad.dtype)).reshape(shape)
+    return np.asarray(np.add.reduce(grad, axis=axes, dtype=grad.dtype)).reshape(shape)
 
 
 def _check_shape(got: tuple[int, ...], want: tuple[int, ...], node: Any, index: int) -> None:

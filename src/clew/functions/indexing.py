@@ -234,7 +234,9 @@ def _bound(value: Any) -> int:
         if not hasattr(value, "__index__"):
             raise TypeError("slice indices must be integers or None or have an __index__ method")
         value = operator.index(value)
-    return max(-sys.maxsize - 1, min(value, sys.maxsize))
+    if -sys.maxsize <= value <= sys.maxsize:
+        return value
+    return sys.maxsize if value > 0 else -sys.maxsize - 1
 
 
 # -- the value

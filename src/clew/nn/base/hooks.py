@@ -130,7 +130,12 @@ class ModuleHooks:
         """Run `forward` and the hooks around it; see Note [Order of a call]."""
         if observers:
             return self._observed_call(args, kwargs)
-        if self._has_hooks():
+        if (
+            self._forward_hooks or self._forward_pre_hooks
+            or self._backward_hooks or self._backward_pre_hooks
+            or _global_forward_hooks or _global_forward_pre_hooks
+            or _global_backward_hooks or _global_backward_pre_hooks
+        ):  # fmt: skip
             return _Call(self, args, kwargs).run()
         return self.forward(*args, **kwargs)
 
@@ -138,20 +143,10 @@ class ModuleHooks:
         for before_module in observers.before_module:
             before_module(self)
         try:
-            if self._has_hooks():
-                return _Call(self, args, kwargs).run()
-            return self.forward(*args, **kwargs)
+            return _Call(self, args, kwargs).run()
         finally:
             for after_module in observers.after_module:
                 after_module(self)
-
-    def _has_hooks(self) -> bool:
-        return bool(
-            self._forward_hooks or self._forward_pre_hooks
-            or self._backward_hooks or self._backward_pre_hooks
-            or _global_forward_hooks or _global_forward_pre_hooks
-            or _global_backward_hooks or _global_backward_pre_hooks
-        )  # fmt: skip
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
