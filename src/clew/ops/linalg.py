@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from clew.dtypes import legacy_type, scalar_name
-from clew.kernels.half import narrow
+from clew.kernels.half import narrow, widen
+from clew.kernels.product import product as shared_product
 from clew.op import op
 from clew.ops.rules import conj
 
@@ -36,9 +37,9 @@ def product(x: Any, y: Any, kernel: str, multiply: Any = np.dot, *, keep_wide: b
     if kind == "b":
         raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
     if x.dtype.itemsize == 2 and kind in "fV":
-        wide = multiply(x.astype(np.float32), y.astype(np.float32))
-        return np.asarray(wide) if keep_wide else np.asarray(wide).astype(x.dtype)
-    return multiply(x, y)
+        wide = np.asarray(shared_product(multiply, widen(x), widen(y)))
+        return wide if keep_wide else narrow(wide, x.dtype)
+    return shared_product(multiply, x, y)
 
 
 def is_column_major(strides: tuple[int, ...]) -> bool:
