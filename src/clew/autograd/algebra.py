@@ -221,6 +221,8 @@ def _sum(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """The sum, laid out as the first where the two differ, as PyTorch does it."""
     if first.strides == second.strides or first.shape != second.shape:
         return np.asarray(np.add(first, second))
+    if first.flags.c_contiguous:
+        return np.asarray(np.add(first, second, order="C"))
     out = empty_alike(first, np.result_type(first, second))
     return np.add(first, second, out=out)
 
