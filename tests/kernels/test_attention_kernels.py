@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clew import threads
 from clew.kernels import attention as kernels
 
 backward: Any = kernels.attention_backward  # without None, where all gradients are asked for
@@ -59,6 +60,22 @@ def test_small_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     again = backward(grad, q, k, v, None, *parts, True, 0.3)
     for a, b in zip(gradients, again):
         np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    q, k, v = _inputs(shared=2)
+    monkeypatch.setattr(kernels, "_GRAIN", 1)
+    monkeypatch.setattr(kernels, "TILE_BYTES", 1)
+    before, results = threads.get_num_threads(), []
+    try:
+        for number in (1, 3):
+            threads.set_num_threads(number)
+            out, logs = kernels.attention(q, k, v, None, True, 0.3)
+            results.append((out, logs, *backward(out, q, k, v, None, out, logs, True, 0.3)))
+    finally:
+        threads.set_num_threads(before)
+    for a, b in zip(*results):
+        np.testing.assert_array_equal(a, b)
 
 
 def test_rows_that_attend_to_nothing_are_zero() -> None:

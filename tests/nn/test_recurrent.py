@@ -110,6 +110,25 @@ def test_the_second_derivative_of_a_network():
     assert_same(run)
 
 
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_transforms(kind):
+    import clew
+
+    net = getattr(clew.nn, kind)(2, 3).double()
+    x = clew.randn(4, 5, 1, 2, dtype=clew.float64)
+
+    def loss(x):
+        return net(x)[0].pow(2).sum()
+
+    slopes = []
+    for each in x.clone().requires_grad_():
+        slopes += clew.autograd.grad(loss(each), each)
+    assert clew.allclose(clew.func.vmap(clew.func.grad(loss))(x), clew.stack(slopes))
+    direction = clew.randn(5, 1, 2, dtype=clew.float64)
+    _, tangent = clew.func.jvp(loss, (x[0],), (direction,))
+    assert clew.allclose(tangent, (slopes[0] * direction).sum())
+
+
 def test_dropout_between_layers_draws_pytorchs_numbers():
     def run(m):
         m.manual_seed(0)
