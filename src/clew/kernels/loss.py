@@ -1,7 +1,8 @@
-"""Negative log-likelihood over classes. Imports NumPy, sibling kernels, dtype names.
+"""Losses: sums of pairs, negative log-likelihood over classes. Imports NumPy, sibling kernels.
 
-Shapes: x, log-probabilities, (C,), (N, C) or (N, C, d1, ...); target (), (N,) or (N, d1, ...)
-with class indices in int64 or uint8; weight (C,). Half precision is computed in float32.
+Shapes of the latter: x, log-probabilities, (C,), (N, C) or (N, C, d1, ...); target (), (N,) or
+(N, d1, ...) with class indices in int64 or uint8; weight (C,). Half precision is computed in
+float32.
 """
 
 from math import prod
@@ -10,9 +11,57 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dtypes import scalar_name
+from ..threads import split
+from .compiled import Twins, twins
 from .half import narrow, widen
+from .pointwise import in_pieces
 
 Ints = tuple[int, ...]
+
+# Arrays of fewer elements have no twins.
+SMALL = 512
+# A twin adds up so many losses to one sum, and a thread takes up so many sums at a time.
+PART = 4096
+PARTS = 16
+
+
+def total_of_pairs(name: str, x: NDArray, t: NDArray, number: float) -> float | None:
+    """The sum of the losses of pairs by the twin ``<name>_total``; None: NumPy is to be used."""
+    fast = _twins(x)
+    if fast is None or _differ(x, t) or not (_is_plain(x) and _is_plain(t)):
+        return None
+    totals, twin = np.empty(-(-x.size // PART)), getattr(fast, name + "_total")
+    first, second = x.reshape(-1), t.reshape(-1)
+    split(
+        lambda start, stop: twin(totals, first, second, number, start, stop), len(totals), PARTS
+    )  # fmt: skip
+    return float(totals.sum())
+
+
+def slope_of_pairs(
+    name: str, grad: NDArray, x: NDArray, t: NDArray, *numbers: float
+) -> NDArray | None:
+    """The gradient of each loss by the twin ``<name>_slope``; None: NumPy is to be used.
+
+    The first of the numbers, times `grad`, is what all are multiplied by.
+    """
+    fast = _twins(x)
+    if fast is None or grad.size != 1 or _differ(x, t):
+        return None
+    factor = float(grad.reshape(())) * numbers[0]
+    return in_pieces(getattr(fast, name + "_slope"), (x, t), (factor, *numbers[1:]))
+
+
+def _twins(x: NDArray) -> Twins | None:
+    return twins("loss", x.dtype) if x.size >= SMALL else None
+
+
+def _differ(x: NDArray, t: NDArray) -> bool:
+    return x.shape != t.shape or x.dtype != t.dtype
+
+
+def _is_plain(x: NDArray) -> bool:
+    return x.flags.c_contiguous and x.flags.aligned
 
 
 def nll_loss(
@@ -28,6 +77,15 @@ def nll_loss(
     """
     _check(x.shape, target, weight)
     wide = widen(x)
+    fast = _nll_twins(x, target, weight, reduction)
+    if fast is not None:
+        found = np.empty(3)
+        fast.nll(found, x, target, ignore_index)
+        total, count, wrong = found.tolist()
+        if not wrong:
+            mean = reduction == "mean"
+            out = total if not mean else total / count if count else np.nan
+            return np.array(out, x.dtype), np.array(count, x.dtype)
     rows = _plain_rows(x.shape, target, weight, ignore_index)
     if rows is not None:
         return _plain_loss(wide[rows, target], reduction, x.dtype)
@@ -56,6 +114,14 @@ def nll_loss_backward(
 ) -> NDArray:
     """Gradient of the log-probabilities, shape `x_shape`; `total_weight` is the forward's."""
     g = widen(grad)
+    out = np.empty(x_shape, g.dtype)
+    fast = _nll_twins(out, target, weight, reduction)
+    if fast is not None:
+        wrong, value = np.empty(1), -float(g)
+        value = value / float(total_weight) if reduction == "mean" and total_weight else value
+        fast.nll_backward(out, wrong, target, ignore_index, value)
+        if not wrong[0]:
+            return narrow(out, grad.dtype)
     rows = _plain_rows(x_shape, target, weight, ignore_index)
     if rows is not None:
         out = np.zeros(x_shape, g.dtype)
@@ -71,6 +137,13 @@ def nll_loss_backward(
     out = np.zeros(prod(x_shape), g.dtype)
     out[flat] = values
     return narrow(out.reshape(x_shape), grad.dtype)
+
+
+def _nll_twins(x: NDArray, target: NDArray, weight: NDArray | None, reduction: str) -> Twins | None:
+    """The twins for a reduced loss of (N, C), where each target counts once."""
+    if weight is not None or reduction == "none" or x.ndim != 2 or target.dtype != np.int64:
+        return None
+    return _twins(x) if _is_plain(x) and _is_plain(target) else None
 
 
 def _plain_rows(

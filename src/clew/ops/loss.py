@@ -32,6 +32,16 @@ def reduced(losses: Any, reduction: str) -> Any:
     return narrow(np.asarray(total), losses.dtype)
 
 
+def _total_of_pairs(
+    name: str, x: Any, t: Any, reduction: str, number: float = 0.0, scale: float = 1.0
+) -> Any:
+    """`scale` times the sum or mean of losses by a twin; None where there is none for them."""
+    total = None if reduction == "none" else kernels.total_of_pairs(name, x, t, number)
+    if total is None:
+        return None
+    return np.array(total * scale / _share(x, reduction), x.dtype)
+
+
 def _share(x: Any, reduction: str) -> float:
     """What the gradient of one loss is divided by."""
     return max(count(tuple(x.shape), None), 1) if reduction == "mean" else 1
@@ -49,7 +59,8 @@ def _both(need: Any, to_self: Any) -> list[Any]:
 def mse_loss(x: Any, t: Any, *, reduction: str) -> Any:
     """``(self - target)**2``."""
     floating_only(x, "mse_cpu")
-    return reduced(_squared_difference(x, t), reduction)
+    total = _total_of_pairs("squared", x, t, reduction)
+    return reduced(_squared_difference(x, t), reduction) if total is None else total
 
 
 @pointwise
@@ -67,8 +78,10 @@ def _(F: Any, grad: Any, self: Any, target: Any, *, reduction: str, need: Any) -
 @op("mse_loss_backward(grad_output, self, target; reduction)", **_PAIR)
 def mse_loss_backward(grad: Any, x: Any, t: Any, *, reduction: str) -> Any:
     """``2 * (self - target) * grad_output``."""
-    d = np.asarray(np.subtract(widen(x), widen(t)))
-    d *= np.multiply(widen(grad), 2 / _share(d, reduction))
+    d = kernels.slope_of_pairs("squared", grad, x, t, 2 / _share(x, reduction))
+    if d is None:
+        d = np.asarray(np.subtract(widen(x), widen(t)))
+        d *= np.multiply(widen(grad), 2 / _share(d, reduction))
     return narrow(d, x.dtype)
 
 
@@ -94,7 +107,14 @@ def smooth_l1_loss(x: Any, t: Any, *, reduction: str, beta: float) -> Any:
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     floating_only(x, "smooth_l1_cpu")
-    return reduced(_rounded_distance(x, t, radius=beta, scale=1 / beta), reduction)
+    return _reduced_rounded_distance(x, t, reduction, beta, 1 / beta)
+
+
+def _reduced_rounded_distance(x: Any, t: Any, reduction: str, radius: float, scale: float) -> Any:
+    total = _total_of_pairs("rounded", x, t, reduction, radius, scale)
+    if total is not None:
+        return total
+    return reduced(_rounded_distance(x, t, radius=radius, scale=scale), reduction)
 
 
 @pointwise
@@ -126,9 +146,11 @@ def smooth_l1_loss_backward(grad: Any, x: Any, t: Any, *, reduction: str, beta: 
 def _limited_difference(
     grad: Any, x: Any, t: Any, reduction: str, radius: float, scale: float
 ) -> Any:
-    d = np.asarray(np.subtract(widen(x), widen(t)))
-    np.minimum(np.maximum(d, -radius, out=d), radius, out=d)
-    d *= np.multiply(widen(grad), scale / _share(d, reduction))
+    d = kernels.slope_of_pairs("rounded", grad, x, t, scale / _share(x, reduction), radius)
+    if d is None:
+        d = np.asarray(np.subtract(widen(x), widen(t)))
+        np.minimum(np.maximum(d, -radius, out=d), radius, out=d)
+        d *= np.multiply(widen(grad), scale / _share(d, reduction))
     return narrow(d, x.dtype)
 
 
@@ -161,7 +183,7 @@ def huber_loss(x: Any, t: Any, *, reduction: str, delta: float) -> Any:
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     floating_only(x, "huber_cpu")
-    return reduced(_rounded_distance(x, t, radius=delta, scale=1.0), reduction)
+    return _reduced_rounded_distance(x, t, reduction, delta, 1.0)
 
 
 @huber_loss.grad("self", "target")
@@ -275,6 +297,10 @@ def binary_cross_entropy_with_logits(
 ) -> Any:
     """`binary_cross_entropy` of ``sigmoid(self)``; `pos_weight` counts only where target is."""
     floating_only(x, "log_sigmoid_cpu")
+    if weight is None and pos_weight is None:
+        total = _total_of_pairs("logit", x, t, reduction)
+        if total is not None:
+            return total
     losses = _logit_loss(x, t) if pos_weight is None else _positive_loss(x, t, pos_weight)
     return reduced(np.asarray(_weighted(losses, weight)), reduction)
 
@@ -322,6 +348,10 @@ def binary_cross_entropy_with_logits_backward(
     grad: Any, x: Any, t: Any, weight: Any, pos_weight: Any, *, reduction: str
 ) -> Any:
     """``sigmoid(self) - target`` times weight and `grad_output`; see `pos_weight` above."""
+    if weight is None and pos_weight is None:
+        slope = kernels.slope_of_pairs("logit", grad, x, t, 1 / _share(x, reduction))
+        if slope is not None:
+            return slope
     d = _logit_slope(x, t) if pos_weight is None else _positive_slope(x, t, pos_weight)
     d *= _weighted(np.multiply(grad, 1 / _share(d, reduction)), weight)
     return d
