@@ -29,8 +29,9 @@ def close(fast, plain, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("tile_rows", [128, 3])
+@pytest.mark.parametrize("scale", [0.4, -0.4, 0])
 @pytest.mark.parametrize("keys, kind", [(9, "causal"), (20, "causal"), (13, "mask"), (17, "")])
-def test_tiles(monkeypatch, dtype, tile_rows, keys, kind):
+def test_tiles(monkeypatch, dtype, tile_rows, scale, keys, kind):
     monkeypatch.setattr(attention, "_ROWS", tile_rows)
     if tile_rows < 128:
         monkeypatch.setattr(attention, "TILE_BYTES", 1)
@@ -40,7 +41,7 @@ def test_tiles(monkeypatch, dtype, tile_rows, keys, kind):
     mask = np.where(rng.random((2, 1, 13, keys)) < 0.5, -np.inf, 0) if kind == "mask" else None
     if mask is not None:
         mask[:, :, 4] = -np.inf
-    rest = kind == "causal", 0.4
+    rest = kind == "causal", scale
     fast, plain = both(monkeypatch, attention.attention, q, k, v, mask, *rest)
     close(fast, plain, dtype)
     given = grad, q, k, v, mask, *plain, *rest
