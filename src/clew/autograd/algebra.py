@@ -16,6 +16,7 @@ from clew.autograd.modes import no_grad
 from clew.autograd.saved import PackedTensor, SavedTensor, SavedTuple
 from clew.dispatch import ARRAYS, TENSORS, apply_inplace
 from clew.errors import GradientMismatchError, NanGradientError, UnpackedError, recorded, typed
+from clew.kernels.reduce import sums
 from clew.kernels.shared import Shared
 from clew.op import REGISTRY
 from clew.ops.layout import empty_alike
@@ -268,7 +269,10 @@ def sum_to(grad: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         axes += tuple([extra + i for i, n in enumerate(shape) if n != grad.shape[extra + i]])
     if not axes:
         return grad
-    return np.asarray(np.add.reduce(grad, axis=axes, dtype=grad.dtype)).reshape(shape)
+    total = sums(grad, axes) if grad.itemsize > 2 else None
+    if total is None:
+        total = np.asarray(np.add.reduce(grad, axis=axes, dtype=grad.dtype))
+    return total.reshape(shape)
 
 
 def _check_shape(got: tuple[int, ...], want: tuple[int, ...], node: Any, index: int) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from clew.dtypes import scalar_name
+from clew.kernels.reduce import running
 from clew.op import op
 from clew.ops.layout import contiguous
 from clew.ops.rules import conj, is_complex, numpy_dtype, wrap_dim
@@ -27,6 +28,9 @@ def _accumulate(function: Any, x: Any, dim: int, dtype: Any) -> Any:
         kind = np.dtype(np.int64)
     if x.ndim == 0:
         return x.astype(kind)
+    fast = running(x, dim, function.__name__) if x.dtype == kind else None
+    if fast is not None:
+        return fast
     return function(x, axis=dim, dtype=_WIDER.get(kind.name, kind)).astype(kind, copy=False)
 
 

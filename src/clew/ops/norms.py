@@ -9,6 +9,7 @@ import numpy as np
 
 from clew.dtypes import can_cast, of_numpy, scalar_name
 from clew.kernels.half import narrow, widen
+from clew.kernels.reduce import kept, sums
 from clew.op import op
 from clew.ops.layout import contiguous
 from clew.ops.rules import keep_dims, numpy_dtype, wrap_dim, wrap_dims
@@ -20,7 +21,12 @@ from clew.promotion import arithmetic
 def _norm(x: Any, ord: float, axes: tuple[int, ...], keepdims: bool) -> Any:
     """The `ord`-norm over `axes`: the `ord`-th root of the sum of powers, and its limits."""
     if ord == 2 and x.dtype.kind == "f":
-        return np.sqrt(np.sum(np.multiply(x, x), axis=axes, keepdims=keepdims))
+        squares = sums(x, axes, squares=True)
+        if squares is None:
+            squares = np.sum(np.multiply(x, x), axis=axes, keepdims=keepdims)
+        elif keepdims:
+            squares = squares.reshape(kept(x.shape, axes))
+        return np.sqrt(squares)
     size = np.abs(x)
     if ord == 2:
         return np.sqrt(np.sum(size * size, axis=axes, keepdims=keepdims))

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from clew.kernels.half import narrow
+from clew.kernels.reduce import kept, sums
 from clew.op import op
 from clew.ops.rules import conj, count, keep_dims, numpy_dtype, wrap_dim, wrap_dims
 from clew.packing import INDICES
@@ -18,9 +20,18 @@ def _sum(x: Any, axis: Any, keepdims: Any, dtype: Any) -> Any:
         x = x.astype(numpy_dtype(dtype), copy=False)
     elif x.dtype.kind in "biu":
         return np.add.reduce(x, axis=axis, keepdims=keepdims, dtype=np.int64)
-    if x.dtype.itemsize == 2:
-        return np.add.reduce(x, axis=axis, keepdims=keepdims, dtype=np.float32).astype(x.dtype)
-    return np.add.reduce(x, axis=axis, keepdims=keepdims)
+    if x.dtype.kind not in "fV":
+        return np.add.reduce(x, axis=axis, keepdims=keepdims)
+    return narrow(_total(x, axis, keepdims), x.dtype)
+
+
+def _total(x: Any, axis: Any, keepdims: Any) -> Any:
+    """The sum of floating or complex numbers; of halves in single precision."""
+    total = sums(x, axis)
+    if total is None:
+        kind = np.float32 if x.dtype.itemsize == 2 else x.dtype
+        return np.add.reduce(x, axis=axis, keepdims=keepdims, dtype=kind)
+    return total.reshape(kept(x.shape, axis)) if keepdims else total
 
 
 @op("sum_all(self; *, dtype=None)", node="SumBackward0", publish=(), jvp="linear")
@@ -53,7 +64,10 @@ def sum_to_size(x: Any, *, size: Any) -> Any:
     axes = tuple(range(extra)) + tuple(
         extra + i for i, n in enumerate(size) if n == 1 and x.shape[extra + i] != 1
     )
-    return np.sum(x, axis=axes, keepdims=True, dtype=x.dtype).reshape(size)
+    total = sums(x, axes) if axes and x.itemsize > 2 else None
+    if total is None:
+        total = np.sum(x, axis=axes, keepdims=True, dtype=x.dtype)
+    return total.reshape(size)
 
 
 @sum_to_size.grad("self")
@@ -73,11 +87,8 @@ def _mean(x: Any, axis: Any, keepdims: bool, dtype: Any) -> Any:
             f"complex dtype. Got: {scalar_name(x.dtype)}"
         )
     n = x.size if axis is None else int(np.prod([x.shape[a] for a in axis]))
-    if x.dtype.itemsize == 2:
-        total = np.sum(x, axis=axis, keepdims=keepdims, dtype=np.float32)
-        return np.true_divide(total, n).astype(x.dtype)
-    total = np.sum(x, axis=axis, keepdims=keepdims)
-    return np.true_divide(total, n, dtype=x.dtype)
+    total = _total(x, axis, keepdims)
+    return narrow(np.true_divide(total, n, dtype=total.dtype), x.dtype)
 
 
 @op("mean_all(self; *, dtype=None)", node="MeanBackward0", publish=(), jvp="linear")
