@@ -4,7 +4,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from clew.backends import mkldnn
 from clew.kernels import depthwise, windows
+from clew.kernels.compiled import is_enabled
 from clew.kernels.conv import (
     conv_backward_bias,
     conv_backward_input,
@@ -57,6 +59,28 @@ def test_transposed_convolution_and_gradients(name):
     np.testing.assert_allclose(ours, grad_x, rtol=1e-9, atol=1e-11)
     ours = conv_transpose_backward_weight(grad, x, w.shape, *options)
     np.testing.assert_allclose(ours, grad_w, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.skipif(not is_enabled(), reason="numba is not there, or switched off")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", [name for name in CONVS if "depthwise" in name])
+def test_depthwise_twin(name, dtype, monkeypatch):
+    x_shape, w_shape, *options = CONVS[name]
+    x, w, bias = (randn(s, i, dtype) for i, s in enumerate((x_shape, w_shape, w_shape[0])))
+    x.reshape(-1)[5:8] = np.nan, np.inf, 1e-42
+    monkeypatch.setattr(mkldnn, "enabled", False)
+    results = []
+    for small, block in ((1 << 30, 1 << 18), (-1, 1 << 18), (-1, 1)):
+        monkeypatch.setattr(depthwise, "SMALL", small)
+        monkeypatch.setattr(depthwise, "BLOCK_BYTES", block)
+        with np.errstate(invalid="ignore"):
+            out = conv_forward(x, w, bias, *options)
+            grad = randn(out.shape, 9, dtype)
+            results.append((out, conv_backward_input(grad, w, x.shape, *options)))
+    for ours in results[1:]:
+        for one, other in zip(ours, results[0]):
+            eps = float(np.finfo(dtype).eps)
+            np.testing.assert_allclose(one, other, rtol=50 * eps, atol=50 * eps)
 
 
 @pytest.mark.parametrize("positions", [1, 10, 70])

@@ -1,5 +1,6 @@
 """oneDNN's convolutions agree with NumPy's, and nothing goes wrong without them."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -82,6 +83,7 @@ def test_is_used_for_float32_and_switched_off():
 def test_pieces_and_threads_change_no_digit(threads, monkeypatch):
     expected = results(*LARGE)
     monkeypatch.setattr("clew.kernels.conv.PIECE", 1)
+    monkeypatch.setattr("clew.kernels.conv.PIECES", 100)
     monkeypatch.setattr(windows, "BLOCK_POSITIONS", 1)
     monkeypatch.setattr("clew.kernels.conv.BLOCK_POSITIONS", 1)
     before = clew.get_num_threads()
@@ -147,8 +149,9 @@ print(*(str(w.message) for w in caught), sep="\\n")
 @pytest.mark.parametrize("path", ["/nowhere/libdnnl.so.3", "libm.so.6"])
 def test_a_library_that_cannot_be_loaded_is_told_once(path):
     done = subprocess.run(
-        [sys.executable, "-c", BROKEN.format(path=path)], capture_output=True, text=True, check=True
-    )
+        [sys.executable, "-c", BROKEN.format(path=path)], capture_output=True, text=True,
+        check=True, env={**os.environ, "CLEW_ONEDNN": "1"},
+    )  # fmt: skip
     told = done.stdout.strip().splitlines()
     assert len(told) == 1 and told[0].startswith("oneDNN is installed but cannot be loaded")
 
