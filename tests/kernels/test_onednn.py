@@ -64,9 +64,9 @@ def test_transposed_agrees_with_numpy(name):
 
 @needs_onednn
 def test_is_used_for_float32_and_switched_off():
-    engine = onednn.convolutions()
-    before = engine._primitive.cache_info()
     with mkldnn.flags(enabled=True):
+        engine = onednn.convolutions()
+        before = engine._primitive.cache_info()
         assert mkldnn.enabled
         results(*LARGE)
     between = engine._primitive.cache_info()
@@ -81,6 +81,7 @@ def test_is_used_for_float32_and_switched_off():
 @needs_onednn
 @pytest.mark.parametrize("threads", [1, 2])
 def test_pieces_and_threads_change_no_digit(threads, monkeypatch):
+    monkeypatch.setattr(mkldnn, "enabled", True)
     expected = results(*LARGE)
     monkeypatch.setattr("clew.kernels.conv.PIECE", 1)
     monkeypatch.setattr("clew.kernels.conv.PIECES", 100)
@@ -98,7 +99,8 @@ def test_pieces_and_threads_change_no_digit(threads, monkeypatch):
 
 
 @needs_onednn
-def test_python_threads_each_have_primitives():
+def test_python_threads_each_have_primitives(monkeypatch):
+    monkeypatch.setattr(mkldnn, "enabled", True)
     expected, found = results(*LARGE), []
 
     def run():
