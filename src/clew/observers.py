@@ -46,11 +46,15 @@ class Observer:
     def on_backward_end(self, task: Any) -> None:
         """A backward pass has ended, with or without an error."""
 
-    def on_gradient(self, node: Any, grad: Any) -> None:
-        """`node` has computed `grad` for an input of its; None: a pass begins with it.
+    def on_gradients(self, node: Any, buffers: dict[Any, list[Any]]) -> None:
+        """`node` has computed gradients; None: a pass begins with those in `buffers`.
 
-        It is an array, or a tensor under ``create_graph``.
+        `buffers` hold what has arrived at each node that is yet to run, by output number: arrays,
+        or tensors under ``create_graph``.
         """
+
+    def on_accumulated(self, leaf: Any) -> None:
+        """A backward pass has added to the ``grad`` of `leaf`, or would have, were there one."""
 
     def before_node(self, node: Any) -> None:
         """The engine is about to run `node`; if that raises, `on_node` does not follow."""

@@ -229,8 +229,8 @@ def _run(task: GraphTask, roots: Sequence[tuple[Edge, Any]], dependencies: dict[
             buffers[node][output_nr] = grad
         else:
             task.algebra.add_into(buffers[node], output_nr, grad)
-        for on_gradient in observers.on_gradient:
-            on_gradient(None, buffers[node][output_nr])
+    for on_gradients in observers.on_gradients:
+        on_gradients(None, buffers)
     while ready:
         node = heapq.heappop(ready)[2]
         while True:
@@ -285,7 +285,13 @@ def _run_node(
         _explain(error, node)
         raise
     if observers:
-        _report(task, node)
+        for on_gradients in observers.on_gradients:
+            on_gradients(node, buffers)
+        for on_node in observers.on_node:
+            on_node(node)
+        if not task.keep_graph:
+            for on_release in observers.on_release:
+                on_release(node)
     if not task.keep_graph:
         node.release(task.freed)
     return ready
@@ -360,9 +366,6 @@ def _deliver(
             buffer[output_nr] = grad
         else:
             algebra.add_into(buffer, output_nr, grad)
-        if observers:
-            for on_gradient in observers.on_gradient:
-                on_gradient(node, buffer[output_nr])
     return ready
 
 
@@ -384,16 +387,10 @@ def _accumulate(node: AccumulateGrad, grads: list[Any], task: GraphTask) -> None
     if hooks is not None and hooks.after:
         call_after(node, (), grads, algebra)
     if observers:
+        for on_accumulated in observers.on_accumulated:
+            on_accumulated(node.variable)
         for on_node in observers.on_node:
             on_node(node)
-
-
-def _report(task: GraphTask, node: Node) -> None:
-    for on_node in observers.on_node:
-        on_node(node)
-    if not task.keep_graph:
-        for on_release in observers.on_release:
-            on_release(node)
 
 
 def _explain(error: BaseException, node: Node) -> None:

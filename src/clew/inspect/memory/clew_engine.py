@@ -9,6 +9,7 @@ uses in passing, inside one call, is not counted.
 from __future__ import annotations
 
 import gc
+import itertools
 import sys
 import weakref
 from collections.abc import Iterator
@@ -16,18 +17,20 @@ from typing import Any
 
 import numpy as np
 
-from clew.autograd.node import FIRST, AccumulateGrad, Node, OpNode, next_sequence_nr
+from clew.autograd.node import FIRST, Node, OpNode, next_sequence_nr
 from clew.autograd.saved import PackedTensor, SavedTensor, SavedTuple
 from clew.autograd.saved_small import SavedSmall
-from clew.inspect.memory.engine import BEFORE, MADE, OFTEN, Engine
+from clew.inspect.memory.engine import BEFORE, Engine
 from clew.inspect.memory.log import (
     BUFFER,
     GRADIENT,
     INPUT,
+    MADE,
+    OFTEN,
     PARAMETER,
+    SEED,
     TEMPORARY,
-    Event,
-    Keeper,
+    Described,
     Log,
     Storage,
 )
@@ -40,13 +43,10 @@ from clew.tensor import Tensor
 _array_of = Tensor.__dict__["_array"].__get__
 """The array of a tensor, also of an uninitialised parameter, which refuses to show it."""
 
+_ndarray = np.ndarray
+
 _MODULE = "clew.module"
 """Under this name a node's metadata hold the path of the module that made it."""
-
-_GRADIENT = 1 << GRADIENT
-
-_LIVES_ANYWAY = 1 << PARAMETER
-"""The roles with which it does not matter whether a graph keeps a storage as well."""
 
 
 class ClewEngine(Engine, Observer):
@@ -56,13 +56,14 @@ class ClewEngine(Engine, Observer):
 
     def __init__(self, log: Log) -> None:
         super().__init__(log, (_OWN_FILES,))
+        self._running = self.modules.running
         self.before_module = self.modules.enter  # type: ignore[method-assign]
         self.after_module = self.modules.leave  # type: ignore[method-assign]
         self.nodes_recorded = 0
         self._first_node = 0
         self._noted = 0
         self._states: dict[int, int] = {}
-        self._packed: weakref.WeakKeyDictionary[SavedSmall, Keeper] = weakref.WeakKeyDictionary()
+        self._packed: weakref.WeakKeyDictionary[SavedSmall, Described] = weakref.WeakKeyDictionary()
 
     # -- beginning and end
 
@@ -111,20 +112,16 @@ class ClewEngine(Engine, Observer):
         attrs: dict[str, Any],
     ) -> None:  # fmt: skip
         log = self.log
-        paths = self.modules.running.paths
+        paths = self._running.paths
         path = paths[-1] if paths else ""
         if op.__class__ is not Op or not op.view:
-            storages = log.storages
+            site = here(skip=1) if node is None else node.site
+            what = op if op.__class__ is Op else op.__name__
             for out in outputs:
-                if out is None:
-                    continue
-                array = out._array
-                owner = array if array.base is None else root(array)
-                storage = storages.get(id(owner))  # log.find(owner), without the call
-                if storage is None or storage() is not owner:
-                    site = here(skip=1) if node is None else node.site
-                    what = op.label if op.__class__ is Op else op.__name__
-                    log.born(owner, owner.nbytes, log.origin(site, path, what))
+                if out is not None:
+                    array = out._array
+                    owner = array if array.base is None else root(array)
+                    log.born(owner, owner.nbytes, site, path, what)
         if node is not None:
             self._recorded(node, path)
         if len(log.queue) > OFTEN:
@@ -139,55 +136,70 @@ class ClewEngine(Engine, Observer):
         owner = array if array.base is None else root(array)
         storage = self.log.storages.get(id(owner))
         if storage is None or storage() is not owner:
-            storage = self._storage(array, self._role_of_made(), self._step or MADE)
+            storage = self._storage(owner, self._role_of_made(), self._step or MADE)
         if tensor._requires_grad or tensor.__class__ is not Tensor:
             self._see_leaf(tensor, storage)
 
     def on_backward_start(self, task: Any) -> None:
         self._passes.append(task.freed.site)
+        self._pass = task.freed.site
 
     def on_backward_end(self, task: Any) -> None:
         if self._passes:  # else the pass began before tracking
             self._passes.pop()
+        self._pass = self._passes[-1] if self._passes else None
         if not self._passes:
-            self.log.note(Event(self.log.passes))
+            self.log.end(self.log.passes)
 
-    def on_gradient(self, node: Any, grad: Any) -> None:
-        if grad.__class__ is not np.ndarray:  # a tensor, which an op made
+    def on_gradients(self, node: Any, buffers: dict[Any, list[Any]]) -> None:
+        if node is None:
+            self._begun(buffers)
             return
-        owner = grad if grad.base is None else root(grad)
         log = self.log
-        storage = log.find(owner)
-        if node is not None:
-            if storage is None:
-                site = self._passes[-1] if self._passes else None
-                path = node.info.get(_MODULE, "") if node.info else ""
-                log.born(owner, owner.nbytes, log.origin(site, path, node.name()))
-            return
-        site = self._passes[-1] if self._passes else None
-        origin = log.origin(site, "", "first gradient")
-        if storage is None:
-            log.born(owner, owner.nbytes, origin)
-        elif storage.made is log.origin(site, "", MADE):
-            # The one that backward made itself: a tensor, made from no other.
-            log.play(storage, TEMPORARY, origin)
-
-    def on_node(self, node: Any) -> None:
-        if node.__class__ is AccumulateGrad:
-            leaf = node.variable
-            grad = leaf._grad
-            if grad is not None:
-                # Most gradients are known by now, and own their memory, as their leaves do.
-                storage, of = self.log.find(grad._array), self.log.find(leaf._array)
-                if storage is None or of is None:
-                    self._see_grad(leaf, grad)
-                elif not storage.roles & _GRADIENT:
-                    self._is_gradient(storage, of.made)
-        elif node.hooks is not None:
-            for retain in node.hooks.retain.values():
+        storages = log.storages
+        for following, output_nr in zip(node.next_nodes, node.next_nrs):
+            buffer = buffers.get(following)
+            grad = buffer and buffer[output_nr]
+            if grad.__class__ is not _ndarray:  # a tensor, which an op made, or nothing
+                continue
+            owner = grad if grad.base is None else root(grad)
+            storage = storages.get(id(owner))  # log.find(owner), without the call
+            if storage is None or storage() is not owner:
+                info = node.info
+                path = info.get(_MODULE, "") if info else ""
+                log.born(owner, owner.nbytes, self._pass, path, node.name())
+        hooks = node.hooks
+        if hooks is not None:
+            for retain in hooks.retain.values():
                 tensor = retain.tensor()
                 if tensor is not None:
                     self.on_grad(tensor)
+
+    def _begun(self, buffers: dict[Any, list[Any]]) -> None:
+        """The gradients that a pass begins with."""
+        log, site = self.log, self._pass
+        for grad in itertools.chain.from_iterable(buffers.values()):
+            if grad.__class__ is not _ndarray:
+                continue
+            owner = root(grad)
+            storage = log.find(owner)
+            if storage is None:
+                log.born(owner, owner.nbytes, site, "", SEED)
+            else:
+                log.is_first_gradient(storage, site)
+
+    def on_accumulated(self, leaf: Any) -> None:
+        grad = leaf._grad
+        if grad is None:
+            return
+        array = grad._array
+        owner = array if array.base is None else root(array)
+        storage = self.log.storages.get(id(owner))
+        if storage is None or storage() is not owner:
+            self._see_grad(leaf, grad)
+        elif storage.place is None or storage.place.free.kind > GRADIENT:
+            site = self._pass
+            self.log.is_gradient(storage, self.storage_of(leaf), site)
 
     def on_grad(self, leaf: Any) -> None:
         if leaf._grad is not None:
@@ -198,33 +210,33 @@ class ClewEngine(Engine, Observer):
         self._noted = len(self.log.queue)
 
     def on_optimizer_step(self, optimizer: Any) -> None:
+        log = self.log
         count = sum(map(len, optimizer.state.values()))
-        if len(self.log.queue) != self._noted or self._states.get(id(optimizer)) != count:
+        if len(log.queue) != self._noted or self._states.get(id(optimizer)) != count:
             self._see_state(optimizer)
             self._states[id(optimizer)] = count
         self._step = None
-        self.log.note(Event(self.log.steps, id(optimizer)))
-        if len(self.log.queue) > OFTEN:
-            self.log.flush()
+        log.end(log.steps, id(optimizer))
+        if len(log.queue) > OFTEN:
+            log.flush()
 
     # -- storages
 
     def _storage(self, array: np.ndarray, role: int, what: str) -> Storage:
         """The storage that `array` stands on; if it is new, of that kind and made by that."""
-        owner = root(array)
+        owner = array if array.base is None else root(array)
         storage = self.log.find(owner)
         if storage is None:
             site = None if what is BEFORE else here(skip=2)
-            made = self.log.origin(site, self.modules.path, what)
-            storage = self.log.born(owner, owner.nbytes, made, role)
+            storage = self.log.born(owner, owner.nbytes, site, self.modules.path, what, role)
         return storage
 
     def _see_leaf(self, tensor: Any, storage: Storage) -> None:
         if (tensor._requires_grad and tensor._node is None) or _is_parameter(tensor):
-            made = storage.made
-            if made.site is None and tensor._meta is not None:
-                made = self.log.origin(tensor._meta.site, made.module, made.what)
-            self.log.play(storage, PARAMETER, made)
+            site, module, what = self.log.place(storage).origin
+            if site is None and tensor._meta is not None:
+                site = tensor._meta.site
+            self.log.play(storage, PARAMETER, (site, module, what))
 
     def storage_of(self, tensor: Any) -> Storage | None:
         return self._storage(_array_of(tensor), INPUT, BEFORE)
@@ -245,19 +257,22 @@ class ClewEngine(Engine, Observer):
             for name, saved in node.kept():
                 self._see_saved(node, name, saved)
             return
-        # As node.kept(), which takes longer than the rest; and the common case without a call.
+        kept = node.saved
+        if not kept:
+            return
         log = self.log
-        for saved, save in zip(node.saved, node.plan.saves):
-            if saved is None:
-                continue
+        storages = log.storages
+        # As node.kept() and _see_saved(), whose calls take longer than the rest.
+        for saved, save in zip(kept, node.plan.saves):
             if saved.__class__ is SavedTensor and saved.packed is None:
                 array = saved.tensor._array
                 owner = array if array.base is None else root(array)
-                storage = log.storages.get(id(owner))
+                storage = storages.get(id(owner))
                 if storage is None or storage() is not owner:
                     storage = self._storage(owner, TEMPORARY, BEFORE)
-                if not storage.roles & _LIVES_ANYWAY:
-                    log.keep(storage, log.keeper(node.site, node.name(), save.name), saved)
+                place = storage.place
+                if place is None or place.kind != PARAMETER:  # which lives anyway
+                    log.keep(owner, saved, node.site, node.op, save.name)
             elif isinstance(saved, (SavedTensor, PackedTensor)):
                 self._see_saved(node, save.name, saved)
             elif saved.__class__ is SavedTuple:
@@ -270,28 +285,26 @@ class ClewEngine(Engine, Observer):
             tensors: Any = (saved.tensor,)
         else:
             tensors = _tensors(saved.packed)
-        log = self.log
         for tensor in tensors:
             array = tensor._array
             owner = array if array.base is None else root(array)
-            storage = log.find(owner)
-            if storage is None and isinstance(saved, SavedSmall):  # the node itself has made it
-                made = log.origin(node.site, self.modules.path, node.op.label)
-                storage = log.born(owner, owner.nbytes, made)
-            elif storage is None:
-                storage = self._storage(owner, TEMPORARY, BEFORE)
-            if not storage.roles & _LIVES_ANYWAY:
-                by = log.keeper(node.site, node.name(), name)
-                log.keep(storage, by, saved)
-                if isinstance(saved, SavedSmall):
-                    self._packed[saved] = by
+            if isinstance(saved, SavedSmall) and self.log.find(owner) is None:
+                # The node itself has made it.
+                self.log.born(owner, owner.nbytes, node.site, self.modules.path, node.op)
+            by = (node.site, node.name(), name)
+            self._see_kept(saved, owner, by)
+            if isinstance(saved, SavedSmall):
+                self._packed[saved] = by
 
     def on_kept_whole(self, saved: Any) -> None:
         by = self._packed.pop(saved, None)
         if by is not None:
-            storage = self._storage(saved.tensor._array, TEMPORARY, BEFORE)
-            if not storage.roles & _LIVES_ANYWAY:
-                self.log.keep(storage, by, saved)
+            self._see_kept(saved, root(saved.tensor._array), by)
+
+    def _see_kept(self, saved: Any, owner: np.ndarray, by: Described) -> None:
+        storage = self._storage(owner, TEMPORARY, BEFORE)
+        if storage.place is None or storage.place.kind != PARAMETER:
+            self.log.keep(owner, saved, *by)
 
 
 def _loaded(module: str, name: str) -> Any:

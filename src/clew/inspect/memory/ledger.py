@@ -15,7 +15,7 @@ from clew.inspect import torch_adapter
 from clew.inspect.memory.clew_engine import ClewEngine
 from clew.inspect.memory.diff import Diff
 from clew.inspect.memory.history import History, Round, Totals
-from clew.inspect.memory.log import KINDS, Event, Log
+from clew.inspect.memory.log import KINDS, Log
 from clew.inspect.memory.tables import Snapshot, Table
 from clew.inspect.memory.timeline import Timeline
 
@@ -97,7 +97,7 @@ class Ledger:
 
     def mark(self) -> None:
         """End an iteration here; from the first mark on, nothing else ends one."""
-        self._log.note(Event(self._log.marks))
+        self._log.end(self._log.marks)
         self._log.flush()
 
     # -- what stands there

@@ -5,9 +5,13 @@ runs between the program's own operations; what the rows mean is worked out by `
 
 Note [Queue]
     The program waits while its operations are noted, and what runs between them runs on cold
-    caches.  So births, deaths and the rest only go into a queue, deaths without any Python code
-    of ours; `Log.flush` turns them into rows, in their order, many at a time.  Until then only
-    `made` and `roles` of a storage are up to date.
+    caches.  So what happens is only put into a queue: a death by the weak reference that tells of
+    it, without any Python code of ours; all else as a tuple of plain values.  `Log.flush` turns
+    them into rows, in their order, many at a time.  A `Storage` is a bare weak reference until
+    then; whoever must know more of it (`Log.place`) has the queue flushed.
+
+    An operation's result is noted as a birth without a look whether its memory is known.  If it
+    is, the booking finds it alive and leaves it at that.
 
 Note [Kinds of memory]
     A storage has one kind at a time, the first that holds of:
@@ -23,15 +27,21 @@ Note [Kinds of memory]
     The first five stay; a storage becomes *saved* when the first node keeps it, and *temporary*
     again when the last one has let go.  An input that a graph keeps stays an input, and the graph
     is named beside it.
+
+Note [Places]
+    A `Place` is what bytes are booked under: their kind, what made them and what keeps them.  A
+    storage moves from place to place, and the places know the way: which one is next if a node
+    keeps the storage, and which one if none does any more.  So most events cost one look-up.
 """
 
 from __future__ import annotations
 
 import struct
-import time
+import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,8 +53,17 @@ KINDS = (
     "temporary",
 )  # fmt: skip
 
+MADE = "made"
+"""What made those of factories: no operation."""
+
+SEED = "first gradient"
+"""What makes the gradient that a backward pass begins with."""
+
+OFTEN = 1024
+"""The queue is flushed when so much is noted."""
+
 NOWHERE = -1
-"""The place of a storage before it is born and after it has died."""
+"""The number of the place of a storage before it is born and after it has died."""
 
 ROW = np.dtype(
     [("seconds", "f8"), ("storage", "i8"), ("before", "i4"), ("after", "i4"), ("nbytes", "i8")]
@@ -54,29 +73,26 @@ ROW = np.dtype(
 _pack = struct.Struct("=dqiiq").pack
 
 
-class Origin:
-    """What made storages; there is one of each description, which `Log.origin` gives.
+Described = tuple[Site | None, str, str]
+"""An `Origin` or `Keeper` as a plain tuple."""
+
+
+class Origin(NamedTuple):
+    """What made a storage, or what it belongs to.
 
     Attributes:
         site: the user's line, not yet looked up, or None.
         module: the path of the module that ran, "" outside modules.
         what: the operation, in a word.
-        places: the numbers of its places by keeper, then by kind.
     """
 
-    __slots__ = ("module", "places", "site", "what")
-
-    def __init__(self, site: Site | None, module: str, what: str) -> None:
-        self.site = site
-        self.module = module
-        self.what = what
-        self.places: dict[Keeper | None, list[int]] = {None: [NOWHERE] * len(KINDS)}
+    site: Site | None
+    module: str
+    what: str
 
 
-class Keeper:
+class Keeper(NamedTuple):
     """The nodes of one kind recorded at one line, as keepers of storages for backward.
-
-    There is one of each description, which `Log.keeper` gives.
 
     Attributes:
         site: the line that recorded the node.
@@ -84,108 +100,76 @@ class Keeper:
         name: what the node calls what it keeps, ``self``.
     """
 
-    __slots__ = ("name", "node", "site")
-
-    def __init__(self, site: Site | None, node: str, name: str) -> None:
-        self.site = site
-        self.node = node
-        self.name = name
+    site: Site | None
+    node: str
+    name: str
 
 
 class Place:
-    """Where bytes are booked: what made them, their kind, and what keeps them for backward."""
+    """What bytes are booked under; see Note [Places].
 
-    __slots__ = ("keeper", "kind", "origin")
+    Attributes:
+        number: its index among the places.
+        origin: what made them.
+        kind: their kind.
+        keeper: what keeps them for backward, or None.
+        free: the place without the keeper.
+        kept: the places with one, by what describes it.
+    """
 
-    def __init__(self, origin: Origin, kind: int, keeper: Keeper | None) -> None:
+    __slots__ = ("free", "keeper", "kept", "kind", "number", "origin")
+
+    def __init__(
+        self, number: int, origin: Origin, kind: int, keeper: Keeper | None, free: Place | None
+    ) -> None:
+        self.number = number
         self.origin = origin
         self.kind = kind
         self.keeper = keeper
+        self.free = free or self
+        self.kept: dict[Any, Place] = {}
 
 
 class Storage(weakref.ref):
-    """One storage while it is alive: the weak reference that tells of its death, with notes.
+    """One storage while it is alive: the weak reference that tells of its death.
 
     Attributes:
-        key: the id of the object that owns the memory.
-        nbytes: its size.
-        made: what made it.
-        roles: bit k is set if it is known to be of kind k, for the kinds that stay.
-        seconds: when it was born.
-        place: where its bytes are booked.
-        origin: what made it or what it belongs to, as far as is booked.
-        booked: the roles that are booked.
-        keepers: how many saved tensors stand on it, as far as is booked.
-        keeper: the first of them; None if there are none.
+        place: where its bytes are booked; None before and after.
+        key: the id of the object that owns the memory, when booked.
+        nbytes: its size, when booked.
+        keepers: how many saved tensors stand on it, when booked.
+        keeper: what describes the first of them, if there are any.
     """
 
-    __slots__ = (
-        "booked", "keeper", "keepers", "key", "made", "nbytes", "origin", "place", "roles",
-        "seconds",
-    )  # fmt: skip
+    __slots__ = ("keeper", "keepers", "key", "nbytes", "place")
 
+    place: Any  # Place | None
     key: int
     nbytes: int
-    made: Origin
-    roles: int
-    seconds: float
-    place: int
-    origin: Origin
-    booked: int
     keepers: int
-    keeper: Keeper | None
+    keeper: Described
 
 
 class Kept(weakref.ref):
     """A saved tensor that stands on a storage: the weak reference that tells of its end.
 
     Attributes:
-        storage: that storage.
-        by: the node.
-        is_booked: whether the storage counts it among its keepers.
+        storage: that storage, when booked.
     """
 
-    __slots__ = ("by", "is_booked", "storage")
+    __slots__ = ("storage",)
 
     storage: Storage
-    by: Keeper
-    is_booked: bool
 
 
-def _first_role(roles: int) -> int:
-    return next((kind for kind in range(SAVED) if roles >> kind & 1), TEMPORARY)
+def _key(site: Site | None, *rest: Any) -> tuple[Any, ...]:
+    """A key for the line and the rest."""
+    # The hash of a code object is slow, and each is kept alive by its site.
+    return rest if site is None else (id(site[0]), site[1], *rest)
 
 
-_KIND = tuple(_first_role(roles) for roles in range(1 << SAVED))
-"""The kind of a storage by its roles, were it not saved."""
-
-_BITS = tuple(1 << kind if kind < SAVED else 0 for kind in range(len(KINDS)))
-"""The bit of a kind among the roles."""
-
-
-class Event:
-    """The end of a backward pass, of an optimizer's step, or a mark of the user's.
-
-    Attributes:
-        rows: the list for events of this sort, which gets the number of rows so far, and `who`.
-        who: which optimizer stepped, else 0.
-    """
-
-    __slots__ = ("rows", "who")
-
-    def __init__(self, rows: list[tuple[int, int]], who: int = 0) -> None:
-        self.rows = rows
-        self.who = who
-
-
-class Resize:
-    """A storage has another size."""
-
-    __slots__ = ("nbytes", "storage")
-
-    def __init__(self, storage: Storage, nbytes: int) -> None:
-        self.storage = storage
-        self.nbytes = nbytes
+_BIRTH, _KEPT, _ROLE, _GRADIENT, _FIRST, _SIZE, _END = range(7)
+"""What a tuple in the queue tells, its first item."""
 
 
 class Log:
@@ -196,7 +180,7 @@ class Log:
         full: may drop the oldest.
 
     Attributes:
-        storages: those that are alive, by the id of what owns their memory.
+        storages: those that were alive not long ago, by the id of what owns their memory.
         places: by their numbers.
         steps: (number of rows, which optimizer) at the end of each optimizer step.
         marks: the same at each mark of the user's, with 0.
@@ -218,168 +202,226 @@ class Log:
         self._rows = bytearray()
         self._limit = limit * ROW.itemsize
         self._full = full
-        self._start = self._time = time.perf_counter()
-        self._origins: dict[Any, Origin] = {}
-        self._keepers: dict[Any, Keeper] = {}
-        self._kept: dict[int, Kept] = {}
+        self._start = self._time = perf_counter()
+        self._alive: dict[int, Storage] = {}  # that are booked, by their keys
+        self._kept: dict[int, Kept] = {}  # that are booked, by their ids
+        self._free: dict[Any, Place] = {}  # the places without a keeper
+        self._gradients: dict[Any, Place] = {}  # by line and the leaf's place
+        self._seen = 0  # so many bytes of the rows somebody has read
+        self._one_at_a_time = threading.RLock()
 
     # -- while the program runs
 
     def find(self, owner: Any) -> Storage | None:
         """The storage whose memory `owner` owns."""
         storage = self.storages.get(id(owner))
-        # A dead one stays until it is booked; another object may have its id by then.
+        # Dead ones stay for a while; another object may have the id by then.
         return storage if storage is not None and storage() is owner else None
 
-    def origin(self, site: Site | None, module: str, what: str) -> Origin:
-        """The one origin of that description."""
-        # The hash of a code object is slow, and each is kept alive by its site.
-        key = (module, what) if site is None else (id(site[0]), site[1], module, what)
-        found = self._origins.get(key)
-        if found is None:
-            found = self._origins[key] = Origin(site, module, what)
-        return found
-
-    def keeper(self, site: Site | None, node: str, name: str) -> Keeper:
-        """The one keeper of that description."""
-        key = (node, name) if site is None else (id(site[0]), site[1], node, name)
-        found = self._keepers.get(key)
-        if found is None:
-            found = self._keepers[key] = Keeper(site, node, name)
-        return found
-
-    def born(self, owner: Any, nbytes: int, made: Origin, role: int = TEMPORARY) -> Storage:
-        """A storage is there."""
-        note = self.note
-        storage = Storage(owner, note)
-        key = storage.key = id(owner)
-        storage.nbytes = nbytes
-        storage.made = made
-        storage.roles = _BITS[role]
-        storage.seconds = time.perf_counter()
-        storage.place = NOWHERE
-        self.storages[key] = storage
-        note(storage)
+    def born(
+        self, owner: Any, nbytes: int, site: Site | None, module: str, what: Any,
+        role: int = TEMPORARY,
+    ) -> Storage:  # fmt: skip
+        """A storage is there, if it was not; `what` is a word, or something with a ``label``."""
+        note, key = self.note, id(owner)
+        self.storages[key] = storage = Storage(owner, note)
+        storage.place = None
+        note((_BIRTH, storage, key, nbytes, perf_counter(), site, module, what, role))
         return storage
 
-    def play(self, storage: Storage, role: int, made: Origin | None = None) -> None:
+    def keep(self, owner: Any, saved: Any, site: Site | None, node: Any, name: str) -> None:
+        """`saved`, which a node has by that name, stands on a storage that is known.
+
+        `node` is the node's name, or something with a ``node_name``.
+        """
+        note = self.note
+        note((_KEPT, Kept(saved, note), id(owner), site, node, name))
+
+    def play(self, storage: Storage, role: int, origin: Described | None = None) -> None:
         """The storage is of a kind that stays (or, as `TEMPORARY`, of none after all).
 
-        Perhaps it is known by now what made it, too.
+        Perhaps it is known by now what made it, or what it belongs to, too.
         """
-        storage.roles = storage.roles | _BITS[role] if role < SAVED else 0
-        if made is not None:
-            storage.made = made
-        if storage.place != NOWHERE:  # else its birth is not yet booked, and will be as this
-            self.note((storage, role, made))
+        self.note((_ROLE, storage, role, origin))
 
-    def keep(self, storage: Storage, by: Keeper, saved: Any) -> Kept:
-        """`saved`, which a node of `by` has, stands on the storage."""
-        kept = Kept(saved, self.note)
-        kept.storage = storage
-        kept.by = by
-        kept.is_booked = False
-        self.note(kept)  # which holds it until it is booked
-        return kept
+    def is_gradient(self, storage: Storage, leaf: Storage | None, site: Site | None) -> None:
+        """The storage is that of a gradient of the leaf, computed at that line if one is given."""
+        self.note((_GRADIENT, storage, leaf, site))
+
+    def is_first_gradient(self, storage: Storage, site: Site | None) -> None:
+        """A backward pass, called at that line, begins with the storage."""
+        self.note((_FIRST, storage, site))
 
     def resize(self, storage: Storage, nbytes: int) -> None:
         """The storage has another size now."""
-        self.note(Resize(storage, nbytes))
+        self.note((_SIZE, storage, nbytes))
+
+    def end(self, rows: list[tuple[int, int]], who: int = 0) -> None:
+        """A backward pass, an optimizer's step or the like ends.
+
+        Args:
+            rows: the list for events of this sort, which gets the number of rows so far, and `who`.
+            who: which optimizer stepped, else 0.
+        """
+        self.note((_END, rows, who))
+
+    def place(self, storage: Storage) -> Place:
+        """Where the storage is booked by now."""
+        self._book()
+        found: Place = storage.place
+        return found
 
     def close(self) -> None:
         """Book what has happened, and listen to no deaths any more."""
         self.flush()
         self.storages.clear()
+        self._alive.clear()
         self._kept.clear()
 
     # -- booking
 
     def flush(self) -> None:
         """Turn what is noted into rows; see Note [Queue]."""
-        count = len(self.queue)
-        noted = self.queue[:count]
-        del self.queue[:count]
-        rows, storages, pack = self._rows, self.storages, _pack
+        self._book()
+        if len(self._rows) > self._limit:
+            self._full()
+
+    def _book(self) -> None:
+        with self._one_at_a_time:
+            count = len(self.queue)
+            noted = self.queue[:count]
+            del self.queue[:count]
+            self._book_all(noted)
+
+    def _book_all(self, noted: list[Any]) -> None:
+        rows, alive, free, pack = self._rows, self._alive, self._free, _pack
+        storages = self.storages
         for note in noted:
             kind = note.__class__
             if kind is Storage:
-                place = note.place
-                if place == NOWHERE:
-                    self._time = note.seconds
-                    origin = note.origin = note.made
-                    roles = note.booked = note.roles
-                    note.keeper = None
-                    place = origin.places[None][_KIND[roles]]
-                    if place == NOWHERE:
-                        place = self._place(origin, _KIND[roles], None)
-                    note.place = place
-                    rows += pack(note.seconds, note.key, NOWHERE, place, note.nbytes)
-                else:
-                    key = note.key
-                    rows += pack(self._time, key, place, NOWHERE, note.nbytes)
-                    note.place = NOWHERE
-                    if storages.get(key) is note:
-                        del storages[key]
+                key, place = note.key, note.place
+                if place is not None:
+                    note.place = None
+                    del alive[key]
+                    rows += pack(self._time, key, place.number, NOWHERE, note.nbytes)
             elif kind is Kept:
-                self._count(note)
-            elif kind is tuple:
-                storage, role, made = note
-                booked = storage.booked | _BITS[role] if role < SAVED else 0
-                if made is None:
-                    made = storage.origin
-                storage.booked, storage.origin = booked, made
-                self._book(storage)
-            elif kind is Event:
-                note.rows.append((self.length, note.who))
+                self._book_end(note)
+            elif note[0] == _BIRTH:
+                _, storage, key, nbytes, self._time, site, module, what, role = note
+                storage.key = key
+                if key in alive:  # it was known
+                    storages[key] = alive[key]
+                    continue
+                if what.__class__ is not str:
+                    what = what.label
+                place = free.get(
+                    (module, what, role)
+                    if site is None
+                    else (id(site[0]), site[1], module, what, role)
+                ) or self._free_place(site, module, what, role)
+                alive[key] = storage
+                storage.place = place
+                storage.nbytes = nbytes
+                storage.keepers = 0
+                rows += pack(self._time, key, NOWHERE, place.number, nbytes)
             else:
-                storage = note.storage
-                rows += pack(self._time, storage.key, storage.place, NOWHERE, storage.nbytes)
-                storage.place, storage.nbytes = NOWHERE, note.nbytes
-                self._book(storage)
-        if len(rows) > self._limit:
-            self._full()
+                _BOOK[note[0]](self, *note[1:])
+        if len(storages) > 2 * len(alive) + OFTEN:
+            for key in storages.keys() - alive.keys():
+                del storages[key]
 
-    def _count(self, kept: Kept) -> None:
-        storage = kept.storage
-        if kept.is_booked:
-            del self._kept[id(kept)]
-            storage.keepers -= 1
-            if storage.keepers:
-                return
-            storage.keeper = None
-        else:
-            kept.is_booked = True
-            self._kept[id(kept)] = kept
-            if storage.keeper is not None:
-                storage.keepers += 1
-                return
-            storage.keepers = 1
-            storage.keeper = kept.by
-        if storage.place != NOWHERE:  # a packed form may go before what kept it does
-            self._book(storage)
+    def _book_kept(self, kept: Kept, key: int, site: Site | None, node: Any, name: str) -> None:
+        self._kept[id(kept)] = kept
+        kept.storage = storage = self._alive[key]
+        storage.keepers += 1
+        if storage.keepers == 1:
+            by = (site, node if node.__class__ is str else node.node_name, name)
+            storage.keeper = by
+            if storage.place.kind >= INPUT:
+                self._move(storage, self._kept_place(storage.place, by))
 
-    def _book(self, storage: Storage) -> None:
-        """Find the place that the storage belongs to by now; see Note [Kinds of memory]."""
-        kind, keeper = _KIND[storage.booked], storage.keeper
-        if keeper is not None:
-            if kind == TEMPORARY:
-                kind = SAVED
-            elif kind < INPUT:
-                keeper = None
-        by_kind = storage.origin.places.get(keeper)
-        place = NOWHERE if by_kind is None else by_kind[kind]
-        if place == NOWHERE:
-            place = self._place(storage.origin, kind, keeper)
-        if place != storage.place:
-            rows = self._rows
-            rows += _pack(self._time, storage.key, storage.place, place, storage.nbytes)
+    def _book_end(self, kept: Kept) -> None:
+        storage = self._kept.pop(id(kept)).storage
+        storage.keepers -= 1
+        if not storage.keepers and storage.place is not None:
+            self._move(storage, storage.place.free)
+
+    def _book_role(self, storage: Storage, role: int, origin: Described | None) -> None:
+        if storage.place is None:  # it is dead
+            return
+        now = storage.place.free
+        kind = min(role, now.kind) if role < SAVED else role
+        site, module, what = origin or now.origin
+        place = self._free_place(site, module, what, kind)
+        if storage.keepers and kind >= INPUT:
+            place = self._kept_place(place, storage.keeper)
+        birth = self._row(storage, NOWHERE, storage.place.number)
+        if len(self._rows) > self._seen and self._rows.endswith(birth):  # it was born as that
+            self._rows[-ROW.itemsize :] = self._row(storage, NOWHERE, place.number)
             storage.place = place
+        else:
+            self._move(storage, place)
 
-    def _place(self, origin: Origin, kind: int, keeper: Keeper | None) -> int:
-        """The number of a place that is new."""
-        by_kind = origin.places.setdefault(keeper, [NOWHERE] * len(KINDS))
-        place = by_kind[kind] = len(self.places)
-        self.places.append(Place(origin, kind, keeper))
+    def _book_gradient(self, storage: Storage, leaf: Storage | None, site: Site | None) -> None:
+        now = storage.place
+        if now is None or now.free.kind <= GRADIENT:
+            return
+        of = None if leaf is None else leaf.place
+        site = now.origin.site if site is None else site
+        key = _key(site, of)
+        place = self._gradients.get(key)
+        if place is None:
+            module, what = ("", "") if of is None else (of.origin.module, of.origin.what)
+            place = self._free_place(site, module, f"gradient of {what}", GRADIENT)
+            self._gradients[key] = place
+        self._move(storage, place)
+
+    def _book_first(self, storage: Storage, site: Site | None) -> None:
+        if storage.place is not None and storage.place.origin == (site, "", MADE):
+            # The one that backward made itself: a tensor, made from no other.
+            self._book_role(storage, TEMPORARY, (site, "", SEED))
+
+    def _book_size(self, storage: Storage, nbytes: int) -> None:
+        number = storage.place.number
+        self._rows += self._row(storage, number, NOWHERE)
+        storage.nbytes = nbytes
+        self._rows += self._row(storage, NOWHERE, number)
+
+    def _book_event(self, rows: list[tuple[int, int]], who: int) -> None:
+        rows.append((self.length, who))
+
+    def _move(self, storage: Storage, place: Place) -> None:
+        before, after = storage.place.number, place.number
+        if before != after:
+            storage.place = place
+            self._rows += _pack(self._time, storage.key, before, after, storage.nbytes)
+
+    def _row(self, storage: Storage, before: int, after: int) -> bytes:
+        return _pack(self._time, storage.key, before, after, storage.nbytes)
+
+    def _free_place(self, site: Site | None, module: str, what: str, kind: int) -> Place:
+        """The place for storages of that origin and kind which no node keeps."""
+        key = _key(site, module, what, kind)
+        found = self._free.get(key)
+        if found is None:
+            origin = Origin(site, module, what)
+            found = self._free[key] = self._new_place(origin, kind, None, None)
+        return found
+
+    def _kept_place(self, free: Place, by: Described) -> Place:
+        """The place for storages like those at `free`, but kept; see Note [Kinds of memory]."""
+        key = _key(*by)
+        found = free.kept.get(key)
+        if found is None:
+            kind = SAVED if free.kind == TEMPORARY else free.kind
+            found = free.kept[key] = self._new_place(free.origin, kind, Keeper(*by), free)
+        return found
+
+    def _new_place(
+        self, origin: Origin, kind: int, keeper: Keeper | None, free: Place | None
+    ) -> Place:
+        place = Place(len(self.places), origin, kind, keeper, free)
+        self.places.append(place)
         return place
 
     # -- reading
@@ -393,6 +435,7 @@ class Log:
         """The oldest `count` rows that are there; all by default."""
         # A copy: the rows cannot grow while somebody looks at their memory.
         end = None if count is None else count * ROW.itemsize
+        self._seen = len(self._rows)
         rows = np.frombuffer(self._rows[:end], ROW)
         rows["seconds"] -= self._start
         return rows
@@ -400,4 +443,15 @@ class Log:
     def drop(self, count: int) -> None:
         """Forget the oldest rows."""
         del self._rows[: count * ROW.itemsize]
+        self._seen = len(self._rows)
         self.dropped += count
+
+
+_BOOK: dict[int, Callable[..., None]] = {
+    _KEPT: Log._book_kept,
+    _ROLE: Log._book_role,
+    _GRADIENT: Log._book_gradient,
+    _FIRST: Log._book_first,
+    _SIZE: Log._book_size,
+    _END: Log._book_event,
+}

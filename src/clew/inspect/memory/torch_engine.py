@@ -27,14 +27,14 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from clew.inspect import torch_adapter
-from clew.inspect.memory.engine import BEFORE, MADE, OFTEN, Engine
+from clew.inspect.memory.engine import BEFORE, Engine
 from clew.inspect.memory.log import (
     BUFFER,
     INPUT,
+    MADE,
+    OFTEN,
     PARAMETER,
     TEMPORARY,
-    Event,
-    Kept,
     Log,
     Storage,
 )
@@ -60,7 +60,8 @@ class TorchEngine(Engine):
         self.torch = torch
         self._stack = contextlib.ExitStack()
         self._leaves: Any = None
-        self._waiting: list[Kept] = []
+        self._waiting: list[_Later] = []
+        self._newborn: list[Storage] = []  # what the last operation has made
         self._marks: tuple[list[int], list[str]] = ([], [])
         self._is_packing = False
         self._last = _Facts()
@@ -127,24 +128,26 @@ class TorchEngine(Engine):
         log = self.log
         facts = _facts(func)
         if self._waiting:
-            for kept in self._waiting:
-                kept.by = log.keeper(kept.by.site, facts.node, kept.by.name)
+            for later in self._waiting:
+                later.node_name = facts.node
             self._waiting.clear()
         for tensor in _tensors((args, kwargs)):
             if tensor.requires_grad and tensor.is_leaf:
                 storage = self.storage_of(tensor)
-                if storage is not None and not storage.roles >> PARAMETER & 1:
+                if storage is not None and not _is_parameter(storage):
                     self._see_leaf(tensor, storage)
             elif facts.is_mutable:
                 self._see_size(tensor)
         made: Any = None
+        self._newborn.clear()
         for tensor in _tensors(out):
             owner = _owner(tensor)
             if owner is None or log.find(owner) is not None:
                 continue
             if made is None:
                 made = self._what_made(facts)
-            log.born(owner, owner.nbytes(), log.origin(*made[1]), made[0])
+            role, (site, module, what) = made
+            self._newborn.append(log.born(owner, owner.nbytes(), site, module, what, role))
         self._last = facts
         if len(log.queue) > OFTEN:
             log.flush()
@@ -171,7 +174,10 @@ class TorchEngine(Engine):
         """An operation that writes may have given a storage another size."""
         owner = _owner(tensor)
         storage = None if owner is None else self.log.find(owner)
-        if storage is not None and owner.nbytes() != storage.nbytes:
+        if storage is None:
+            return
+        self.log.place(storage)  # by now its size is known
+        if owner.nbytes() != storage.nbytes:
             self.log.resize(storage, owner.nbytes())
 
     def _enter_module(self, module: Any, args: Any) -> None:
@@ -190,12 +196,14 @@ class TorchEngine(Engine):
             del starts[: _MOST_MARKS // 2], paths[: _MOST_MARKS // 2]
 
     def _begin_pass(self, roots: Any) -> None:
-        self._passes.append(user_site())
+        self._pass = user_site()
+        self._passes.append(self._pass)
 
     def _end_pass(self) -> None:
         self._passes.pop()
+        self._pass = self._passes[-1] if self._passes else None
         if not self._passes:
-            self.log.note(Event(self.log.passes))
+            self.log.end(self.log.passes)
 
     def _begin_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self._step = f"{type(optimizer).__name__}.step"
@@ -203,7 +211,7 @@ class TorchEngine(Engine):
     def _end_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self._see_state(optimizer)
         self._step = None
-        self.log.note(Event(self.log.steps, id(optimizer)))
+        self.log.end(self.log.steps, id(optimizer))
 
     # -- storages
 
@@ -218,7 +226,8 @@ class TorchEngine(Engine):
         if owner is None:
             return None
         log = self.log
-        return log.find(owner) or log.born(owner, owner.nbytes(), log.origin(*made), role)
+        site, module, what = made
+        return log.find(owner) or log.born(owner, owner.nbytes(), site, module, what, role)
 
     def _see_leaf(self, tensor: Any, storage: Storage) -> None:
         wants_grad = tensor.requires_grad and tensor.is_leaf
@@ -244,14 +253,13 @@ class TorchEngine(Engine):
         finally:
             self._is_packing = False
         storage = self.storage_of(tensor)
-        if storage is not None and not storage.roles >> PARAMETER & 1:
-            node = self._made_just_now(tensor, storage)
-            if node:
-                self.log.keep(storage, self.log.keeper(user_site(), node, "result"), packed)
-            else:
-                by = self.log.keeper(user_site(), "a node", "input")
-                # The operation that runs next will tell which node.
-                self._waiting.append(self.log.keep(storage, by, packed))
+        if storage is not None and not _is_parameter(storage):
+            node: Any = self._made_just_now(tensor, storage)
+            name = "result"
+            if not node:  # the operation that runs next will tell which
+                node, name = _Later(), "input"
+                self._waiting.append(node)
+            self.log.keep(storage(), packed, user_site(), node, name)
         return packed
 
     def _made_just_now(self, tensor: Any, storage: Storage) -> str:
@@ -261,10 +269,24 @@ class TorchEngine(Engine):
         """
         node = tensor.grad_fn
         if node is None:
-            is_last = not tensor.requires_grad and storage.made.what == self._last.name
+            is_last = not tensor.requires_grad and any(s is storage for s in self._newborn)
             return self._last.node if is_last else ""
         is_newest = node._sequence_nr() == self.torch._C._autograd._get_sequence_nr() - 1
         return torch_adapter.kind(node) if is_newest else ""
+
+
+class _Later:
+    """The name of a node that is not known yet."""
+
+    __slots__ = ("node_name",)
+
+    def __init__(self) -> None:
+        self.node_name = "a node"
+
+
+def _is_parameter(storage: Storage) -> bool:
+    """Whether that is booked; it does no harm if it is in the queue still."""
+    return storage.place is not None and storage.place.kind == PARAMETER
 
 
 class _Packed:
