@@ -208,9 +208,9 @@ class Op:
     __slots__ = (
         "aliases", "attr_names", "attrs", "default_attrs", "derived_from", "doc", "domain",
         "forward", "in_place", "inplace", "input_defaults", "inputs", "jvp", "keyword_only",
-        "label", "large", "module", "name", "no_grad_outputs", "node_class", "node_name",
-        "number_first", "order", "outputs", "overloads", "packings", "plain_count", "plans",
-        "promote", "promotion", "publish", "rules", "tensors_only", "variadic_attr",
+        "label", "large", "module", "most_plain", "name", "no_grad_outputs", "node_class",
+        "node_name", "number_first", "order", "outputs", "overloads", "packings", "plain_count",
+        "plans", "promote", "promotion", "publish", "rules", "tensors_only", "variadic_attr",
         "variadic_input", "view", "without", "write",
     )  # fmt: skip
 
@@ -224,6 +224,10 @@ class Op:
         self.default_attrs = {k: v for k, v in signature.attrs.items() if v is not REQUIRED}
         self.attr_names = signature.attrs.keys()
         self.plain_count = -1 if signature.variadic_input else len(self.inputs)
+        # How many arguments may be given by position, where none is variadic.
+        plain = [name for name in self.attrs if name not in signature.keyword_only]
+        variadic = signature.variadic_input or signature.variadic_attr
+        self.most_plain = -1 if variadic else len(self.inputs) + len(plain)
         self.keyword_only = signature.keyword_only
         self.variadic_input = signature.variadic_input
         self.variadic_attr = signature.variadic_attr
@@ -319,6 +323,10 @@ class Op:
         if complete and not rest and not kwargs and len(self.default_attrs) == len(self.attrs):
             return inputs, self.default_attrs
         attrs = dict(self.default_attrs)
+        if rest and not kwargs and len(args) <= self.most_plain:
+            attrs.update(zip(self.attrs, rest))
+            if len(attrs) == len(self.attrs):
+                return inputs, attrs
         self._bind_positional(rest, attrs)
         inputs = self._bind_keywords(inputs, kwargs, attrs, taken=len(rest))
         for name in self.attrs:

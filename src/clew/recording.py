@@ -53,7 +53,7 @@ _KINDS = 64
 def metas_of(plan: Plan, outs: Sequence[Any]) -> tuple[Any, ...]:
     """Shape and dtype of each output; equal ones of one output are the same object, so that a
     node in a training loop costs no tuples for them."""
-    if len(outs) > 1:
+    if len(outs) != 1:
         return tuple([None if o is None else (o._array.shape, o._array.dtype) for o in outs])
     array = outs[0]._array
     shape, dtype = array.shape, array.dtype

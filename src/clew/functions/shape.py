@@ -19,7 +19,7 @@ def sizes(size: tuple[Any, ...]) -> tuple[int, ...]:
     """``f(2, 3)`` and ``f((2, 3))`` alike, as ints."""
     if len(size) == 1 and isinstance(size[0], Sequence):
         size = tuple(size[0])
-    return tuple(int(n) for n in size)
+    return tuple(map(int, size))
 
 
 def _view(self: Tensor, size: tuple[int, ...]) -> Tensor:

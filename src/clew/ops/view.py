@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ def infer_size(size: tuple[int, ...], numel: int) -> tuple[int, ...]:
     Raises:
         RuntimeError: more than one -1, or no such size holds `numel` elements.
     """
-    size = tuple(int(n) for n in size)
+    size = tuple(map(int, size))
+    if min(size, default=0) >= 0 and prod(size) == numel:
+        return size
     unknown = [i for i, n in enumerate(size) if n == -1]
     if len(unknown) > 1:
         raise RuntimeError("only one dimension can be inferred")
@@ -193,7 +196,8 @@ def _(F: Any, grad: Any) -> Any:
 @op("unsqueeze(self; dim)", view=True, jvp="linear")
 def unsqueeze(x: Any, *, dim: int) -> Any:
     """Insert a dimension of size one."""
-    return np.expand_dims(x, wrap_dim(dim, x.ndim + 1))
+    shape, at = x.shape, wrap_dim(dim, x.ndim + 1)
+    return x.reshape(*shape[:at], 1, *shape[at:])
 
 
 @unsqueeze.grad("self")
