@@ -57,6 +57,8 @@ def avg_pool_backward(
     wide = widen(grad)
     spread = wide / np.asarray(divisor, wide.dtype)
     spread = spread.reshape(prod(x_shape[: -len(kernel)]), *windows.out)
+    if stride == kernel and windows.inside:
+        return narrow(_fill_tiles(spread, windows).reshape(x_shape), grad.dtype)
     for axis, (k, s, n) in enumerate(zip(kernel, stride, windows.padded), start=1):
         spread = _spread_windows(spread, axis, k, s, n)
     inside = np.ascontiguousarray(spread[(slice(None), *windows.interior)])
@@ -93,6 +95,14 @@ def _spread_windows(grad: NDArray, axis: int, kernel: int, stride: int, size: in
     for i in range(kernel):
         spread[(*before, slice(i, i + out * stride, stride))] += grad
     return spread
+
+
+def _fill_tiles(grad: NDArray, windows: Windows) -> NDArray:
+    """`_spread_windows` along all axes, for windows that lie side by side."""
+    out = np.zeros((len(grad), *windows.size), grad.dtype)
+    for _, inputs in windows.positions():
+        out[:, *inputs] = grad
+    return out
 
 
 def _counts(windows: Windows, count_include_pad: bool) -> NDArray:

@@ -62,6 +62,7 @@ class Library:
         self._c.dnnl_memory_desc_get_size.restype = c_size_t
         self._c.dnnl_memory_desc_equal.argtypes = (c_void_p, c_void_p)
         self._c.dnnl_memory_set_data_handle.argtypes = (c_void_p, c_void_p)
+        self._threads = self._c.omp_get_max_threads, self._c.omp_set_num_threads  # OpenMP's
         self._c.dnnl_primitive_execute.argtypes = (c_void_p, c_void_p, c_int, POINTER(_Argument))
         self.engine = self._make("engine_create", "engine_destroy", _CPU, c_size_t(0))
         self._attributes = self._make("primitive_attr_create", "primitive_attr_destroy")
@@ -159,12 +160,13 @@ class Library:
     @contextlib.contextmanager
     def one_thread(self) -> Iterator[None]:
         """In the calling thread, OpenMP has one thread, as primitives have that are made then."""
-        before = self._c.omp_get_max_threads()
-        self._c.omp_set_num_threads(1)
+        threads, set_threads = self._threads
+        before = threads()
+        set_threads(1)
         try:
             yield
         finally:
-            self._c.omp_set_num_threads(before)
+            set_threads(before)
 
 
 def numbers(values: Sequence[int]) -> Any:
