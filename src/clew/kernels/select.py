@@ -1,4 +1,4 @@
-"""Choosing elements by a mask, without branches. Imports NumPy and sibling kernels.
+"""Choosing elements by a mask, without branches. Imports NumPy, threads and sibling kernels.
 
 ``np.where`` and boolean indexing branch on every element, which costs ten times a multiplication
 where the mask is irregular. A product with the mask would turn an infinity or NaN that is to be
@@ -8,7 +8,10 @@ dropped into NaN; so the product here is one of the bits, read as integers.
 import numpy as np
 from numpy.typing import NDArray
 
-from .pointwise import pointwise
+from clew.threads import split
+
+from .compiled import twins
+from .pointwise import MANY, PIECE, pointwise
 
 _BITS = {2: np.int16, 4: np.int32, 8: np.int64}
 
@@ -40,3 +43,15 @@ def choose(mask: NDArray, x: NDArray, y: NDArray) -> NDArray:
 def limited(x: NDArray, *, low: float, high: float) -> NDArray:
     """`x` limited to ``[low, high]``, where `high` wins; NaN stays."""
     return np.minimum(np.maximum(x, low), high)
+
+
+def relu_in_place(x: NDArray) -> None:
+    """Write 0 where `x` is negative."""
+    fast = twins("pointwise", x.dtype) if x.size >= MANY and x.flags.carray else None
+    if fast is None:
+        np.maximum(x, 0, out=x)
+        return
+    # A loop over one array, since one that reads another has no vector instructions if both are
+    # the same.
+    line, function = x.reshape(-1), fast.relu_in_place
+    split(lambda start, stop: function(line[start:stop]), line.size, PIECE)

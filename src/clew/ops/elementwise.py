@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from clew.kernels.division import by_number
 from clew.kernels.half import is_half, narrow, widen
 from clew.kernels.pointwise import pointwise, reciprocal_root
 from clew.kernels.shared import Shared
@@ -128,7 +129,7 @@ def _(F: Any, grad: Any, self: Any, other: Any) -> Any:
 def div_rounded(x: Any, y: Any, *, rounding_mode: str) -> Any:
     """``self / other``, truncated or floored: `rounding_mode` is "trunc" or "floor"."""
     if rounding_mode == "floor":
-        return _integer_division(np.floor_divide, x, y)
+        return _integer_division(_floor_divide, x, y)
     if rounding_mode != "trunc":
         raise RuntimeError(
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
@@ -159,7 +160,11 @@ def _no_derivative(F: Any, grad: Any) -> Any:
     inplace=True, number_first=True, self=_no_derivative, other=_no_derivative)  # fmt: skip
 def floor_divide(x: Any, y: Any) -> Any:
     """``floor(self / other)``."""
-    return _integer_division(np.floor_divide, x, y)
+    return _integer_division(_floor_divide, x, y)
+
+
+_fmod, _remainder = by_number("fmod", np.fmod), by_number("remainder", np.remainder)
+_floor_divide = by_number("floor_divide", np.floor_divide)
 
 
 def _is_integer(x: Any) -> bool:
@@ -185,7 +190,7 @@ def _refuse_zero(x: Any, y: Any) -> None:
 def remainder(x: Any, y: Any) -> Any:
     """``self - other * floor(self / other)``: the result has the sign of `other`."""
     _refuse_zero(x, y)
-    return np.remainder(x, y)
+    return _remainder(x, y)
 
 
 @remainder.grad("self")
@@ -203,7 +208,7 @@ def _(F: Any, grad: Any, self: Any, other: Any) -> Any:
 def fmod(x: Any, y: Any) -> Any:
     """The remainder of division rounded to zero: the result has the sign of `self`."""
     _refuse_zero(x, y)
-    return np.fmod(x, y)
+    return _fmod(x, y)
 
 
 @fmod.grad("self")

@@ -16,7 +16,7 @@ from ml_dtypes import finfo
 
 from clew.dtypes import scalar_name
 from clew.kernels.pointwise import pointwise
-from clew.kernels.select import choose, keep_where, limited
+from clew.kernels.select import choose, keep_where, limited, relu_in_place
 from clew.op import op
 from clew.ops.checks import floating_only, real_only
 from clew.packing import two_kinds
@@ -46,7 +46,7 @@ _KEPT_BY_RELU = two_kinds(lambda x: np.less_equal(x, 0), second=True)
 
 def _write_relu(x: Any) -> None:
     _check_relu(x)
-    _relu(x, out=x)
+    relu_in_place(x)
 
 
 @op("relu(self)", inplace=True, write=_write_relu, domain="off_kinks",

@@ -180,6 +180,13 @@ def relu(out, x):
         out[i] = zero if x[i] < zero else x[i]
 
 
+@kernel("f[::1]")
+def relu_in_place(x):
+    zero = x.dtype.type(0)
+    for i in range(x.shape[0]):
+        x[i] = zero if x[i] < zero else x[i]
+
+
 @kernel("f[::1]", "f[::1], f[::1], f")
 def threshold_backward(out, grad, x, threshold):
     zero = x.dtype.type(0)
