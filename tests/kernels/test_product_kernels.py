@@ -78,3 +78,14 @@ def test_blas_has_its_threads_afterwards() -> None:
         assert set(pools) == {2}
     finally:
         clew.set_num_threads(before)
+
+
+@pytest.mark.parametrize("batch", [(), (3,)])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_into_an_array(shape: tuple[int, int, int], batch: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    m, k, n = shape
+    x, y = rng.normal(size=(*batch, m, k)), rng.normal(size=(*batch, k, n))
+    out = np.full((*batch, m, n), np.nan)
+    assert product(np.matmul, x, y, out) is out
+    np.testing.assert_array_equal(out, product(np.matmul, x, y))

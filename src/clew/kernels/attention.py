@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from clew.threads import split
+from clew.threads import one_blas_thread, split
 
 from .compiled import twins
 from .half import narrow, widen
@@ -84,7 +84,8 @@ class _Plan(NamedTuple):
                     function(tile)
 
         weights = prod(self.shape) // len(groups)
-        split(piece, len(groups), max(1, _GRAIN // weights))
+        with one_blas_thread:
+            split(piece, len(groups), max(1, _GRAIN // weights))
 
     def _tiles(self, sample: int, heads: slice) -> Iterator[_Tile]:
         length, keys = self.shape[2:]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .compiled import twins
+from .product import product
 from .recurrent import SMALL, sigmoid
 
 Arrays3 = tuple[NDArray, NDArray, NDArray]
@@ -35,7 +36,7 @@ def gru(
     step = _gru_step if fast is None else fast.gru_step
     across = np.ascontiguousarray(weight.T)
     for t in reversed(range(steps)) if reverse else range(steps):
-        np.matmul(hidden, across, out=products)
+        product(np.matmul, hidden, across, products)
         step(gates[t], outputs[t], products, inputs[t], bias, hidden)
         hidden = outputs[t]
     return outputs, gates
@@ -88,7 +89,7 @@ def gru_backward(
             _gru_step_backward(*given, None if grad_gates is None else grad_gates[t])
         else:
             fast.gru_step_backward(*given)
-        np.matmul(of_products[t], weight, out=of_hidden)
+        product(np.matmul, of_products[t], weight, of_hidden)
         of_hidden += through
     return of_inputs, of_products, of_hidden
 
@@ -128,7 +129,7 @@ def rnn(
     fast = None if relu or batch * size <= SMALL else twins("recurrent", inputs.dtype)
     across = np.ascontiguousarray(weight.T)
     for t in reversed(range(steps)) if reverse else range(steps):
-        np.matmul(hidden, across, out=outputs[t])
+        product(np.matmul, hidden, across, outputs[t])
         hidden = outputs[t]
         if fast is not None:
             fast.tanh_step(hidden, inputs[t], bias)
@@ -154,5 +155,5 @@ def rnn_backward(
             np.multiply(now, now, out=to)
             np.subtract(1, to, out=to)
             to *= of_hidden
-        np.matmul(to, weight, out=of_hidden)
+        product(np.matmul, to, weight, of_hidden)
     return of_inputs, of_hidden

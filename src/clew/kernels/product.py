@@ -26,24 +26,29 @@ PIECE = 1 << 21
 WIDE = 256
 
 
-def product(multiply: Callable[..., Any], x: NDArray, y: NDArray) -> Any:
-    """``multiply(x, y)`` of vectors, matrices or batches of them, by np.dot or np.matmul."""
+def product(
+    multiply: Callable[..., Any], x: NDArray, y: NDArray, out: NDArray | None = None
+) -> Any:
+    """``multiply(x, y)`` of vectors, matrices or batches of them, by np.dot or np.matmul.
+
+    Into `out`, of its shape and type, if that is given.
+    """
     work = x.size * y.shape[-1]
     if work < FEW:
-        return multiply(x, y)
+        return multiply(x, y, out)
     if work >= 2 * PIECE and x.dtype == y.dtype and x.dtype.kind in "fc":
         if x.ndim == y.ndim == 2:
-            return _of_matrices(x, y)
+            return _of_matrices(x, y, out)
         if x.ndim == y.ndim == 3 and len(x) == len(y) > 1:
-            return _of_batches(x, y)
+            return _of_batches(x, y, out)
     with one_blas_thread:
-        return multiply(x, y)
+        return multiply(x, y, out)
 
 
-def _of_matrices(x: NDArray, y: NDArray) -> NDArray:
+def _of_matrices(x: NDArray, y: NDArray, out: NDArray | None) -> NDArray:
     """The product, by pieces of the longer side, so that the shorter one is what all read."""
     rows, columns = len(x), y.shape[1]
-    out = np.empty((rows, columns), x.dtype)
+    out = np.empty((rows, columns), x.dtype) if out is None else out
     longer, other = max(rows, columns), min(rows, columns)
     grain = max(-(-PIECE // (x.shape[1] * other)), min(longer // 4, WIDE))
 
@@ -58,8 +63,8 @@ def _of_matrices(x: NDArray, y: NDArray) -> NDArray:
     return out
 
 
-def _of_batches(x: NDArray, y: NDArray) -> NDArray:
-    out = np.empty((len(x), x.shape[1], y.shape[2]), x.dtype)
+def _of_batches(x: NDArray, y: NDArray, out: NDArray | None) -> NDArray:
+    out = np.empty((len(x), x.shape[1], y.shape[2]), x.dtype) if out is None else out
 
     def piece(start: int, stop: int) -> None:
         np.matmul(x[start:stop], y[start:stop], out=out[start:stop])

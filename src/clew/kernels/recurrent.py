@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .compiled import twins
+from .product import product
 
 SMALL = 2048
 """Gates of a step from which twins are faster, their import included after a few layers."""
@@ -40,7 +41,7 @@ def lstm(
     step = _lstm_step if fast is None else fast.lstm_step
     across = np.ascontiguousarray(weight.T)  # a quarter faster, step by step
     for t in reversed(range(steps)) if reverse else range(steps):
-        np.matmul(hidden, across, out=gates[t])
+        product(np.matmul, hidden, across, gates[t])
         step(gates[t], cells[t], outputs[t], inputs[t], bias, cell)
         hidden, cell = outputs[t], cells[t]
     return outputs, cells, gates
@@ -100,7 +101,7 @@ def lstm_backward(
         if grad_gates is not None:
             of_gates[t] += grad_gates[t] * _slopes(gates[t], size)
         if n:
-            np.matmul(of_gates[t], weight, out=of_hidden)
+            product(np.matmul, of_gates[t], weight, of_hidden)
             of_cell = of_before[t]
     return of_gates, of_before
 
