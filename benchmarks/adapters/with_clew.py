@@ -1,10 +1,29 @@
 """clew, as it is."""
 
+from typing import Any
+
+from workloads.step import Step
+
 from adapters.named import Named
+
+
+class Clew(Named):
+    """clew's graphs tell what they keep; saved-tensor hooks are given whole tensors instead."""
+
+    def saved_bytes(self, step: Step) -> int | None:
+        if step.forward is None:
+            return None
+        from clew.storage import root
+
+        parameters: Any = step.model.parameters() if step.model is not None else ()
+        apart = {id(root(p.detach().numpy())) for p in parameters}
+        loss = step.forward()
+        kept = [saved for node in self.engine.graph(loss).nodes for saved in node.saved]
+        return sum({s.storage: s.storage_nbytes for s in kept if s.storage not in apart}.values())
 
 
 def load(threads: int) -> Named:
     import clew
 
     clew.set_num_threads(threads)
-    return Named(clew)
+    return Clew(clew)

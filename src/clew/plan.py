@@ -59,7 +59,7 @@ class Plan:
             not ask where there is one gradient only, or a list of them.
         saves: what to keep.
         calls: which rules to run.
-        packings: (position among the saves, how less is kept) of what may be packed.
+        packings: how less is kept of what may be packed, by position among the saves.
         only_call: the function and edge of the only call, where it takes just the gradient and all
             that is saved, in order; else None.
         holds_tensors: whether a tensor is among what is kept.
@@ -89,10 +89,10 @@ class Plan:
         saves |= {_resolve(op, name) for name in kept_in_any_case(op)}
         # PyTorch saves by name, inputs before the forward and outputs after it.
         self.saves = tuple(sorted(saves, key=lambda save: (save.kind == OUTPUT, save.name)))
-        self.packings = tuple(
-            [(i, op.packings[save.name]) for i, save in enumerate(self.saves)
-             if save.name in op.packings and not _needs_values(op, save.name, mask)]
-        )  # fmt: skip
+        self.packings = {
+            i: op.packings[save.name] for i, save in enumerate(self.saves)
+            if save.name in op.packings and not _needs_values(op, save.name, mask)
+        }  # fmt: skip
         calls: list[Call] = []
         for rule in needed:
             positions = tuple(self.saves.index(_resolve(op, name)) for name in rule.names)

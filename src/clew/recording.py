@@ -10,7 +10,7 @@ from clew.autograd import anomaly
 from clew.autograd.modes import state
 from clew.autograd.node import OpNode, node_class
 from clew.autograd.saved import SavedTensor, SavedTuple, save_input, save_output
-from clew.autograd.saved_small import keep_whole, pack
+from clew.autograd.saved_small import keep, pack
 from clew.autograd.views import rebase
 from clew.errors import InferenceTensorError
 from clew.op import REGISTRY, Op
@@ -116,9 +116,10 @@ def _save(plan: Plan, inputs: Sequence[Any], outs: Sequence[Tensor] | None) -> t
             if not isinstance(x, Tensor):
                 saved.append(x)
             elif hooks or ((meta := x._meta) is not None and (
-                meta.base is not None or meta.kept_small is not None or meta.inference
+                meta.base is not None or meta.kept_small is not None or meta.recipe is not None
+                or meta.inference
             )):  # fmt: skip
-                saved.append(_save_one(x))
+                saved.append(_save_one(x, packed=len(saved) in plan.packings))
             else:
                 saved.append(SavedTensor(x, x._counter.value))
         elif kind == OUTPUT:
@@ -148,7 +149,7 @@ def _save_outputs(plan: Plan, saved: tuple[Any, ...], outs: Sequence[Tensor]) ->
     )
 
 
-def _save_one(x: Any) -> Any:
+def _save_one(x: Any, packed: bool = False) -> Any:
     if not isinstance(x, Tensor):
         return x
     if x._meta is not None and x._meta.inference:
@@ -160,8 +161,8 @@ def _save_one(x: Any) -> Any:
             x,
             "use x.clone(), or compute x under no_grad instead of inference_mode",
         )
-    if not state.now.saved_hooks and x._meta is not None:
-        keep_whole(x)
+    if not state.now.saved_hooks and x._meta is not None and not packed:
+        return keep(x)
     return save_input(x)
 
 

@@ -366,6 +366,46 @@ def test_gradients_through_frozen_weights():
         assert np.allclose(found, known, rtol=1e-3, atol=1e-4)
 
 
+# -- what is computed again
+
+
+def attention(t, *, dropout=0.2):
+    seed(t, 0)
+    parts = [t.randn(2, 4, 64, 16, requires_grad=True) for _ in range(3)]
+    seed(t, 1)
+    attend = functional(t).scaled_dot_product_attention
+    return parts, attend(*(part * 1 for part in parts), dropout_p=dropout, is_causal=True)
+
+
+def test_weights_after_dropout_are_computed_again():
+    _, out = attention(clew)
+    bmm = out.grad_fn.next_functions[0][0]
+    assert dict(bmm.kept())["self"].summary() == (
+        "float32 [8, 64, 64] 4 B, computed again from what is kept"
+    )
+    shown = bmm._saved_self
+    assert shown.shape == (8, 64, 64) and 0.1 < (shown == 0).float().mean() < 0.9
+
+
+def test_gradients_of_attention_with_dropout():
+    def gradients(t):
+        parts, out = attention(t)
+        grads = t.autograd.grad(out.square().sum(), parts, create_graph=True)
+        second = t.autograd.grad(sum(g.square().sum() for g in grads), parts)
+        return [x.detach().numpy() for x in (out, *grads, *second)]
+
+    for found, known in zip(gradients(clew), gradients(torch)):
+        assert np.allclose(found, known, rtol=1e-4, atol=1e-5)
+
+
+def test_attention_that_is_walked_twice_and_partly():
+    (_, _, value), out = attention(clew)
+    loss = out.sum()
+    (first,) = clew.autograd.grad(loss, value, retain_graph=True)
+    (second,) = clew.autograd.grad(loss, value)
+    assert np.array_equal(first.numpy(), second.numpy())
+
+
 # -- who watches
 
 

@@ -12,8 +12,8 @@ Note [Kept small]
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from clew.autograd.transforms import running
 from clew.errors import PackedValueError, recorded, shape_of
 from clew.observers import observers
 from clew.op import NO_ATTRS
-from clew.packing import SMALLEST, Packed, Packing
+from clew.packing import SHAPE, SMALLEST, Packed, Packing
 from clew.plan import OUTPUT, Plan
 from clew.quiet import quietly
 
@@ -142,7 +142,7 @@ def pack(
 ) -> tuple[Any, ...]:
     """What a node has saved, with large values packed where the plan has packings for them."""
     values = list(saved)
-    for position, form in plan.packings:
+    for position, form in plan.packings.items():
         value, save = values[position], plan.saves[position]
         if value.__class__ is SavedTensor:
             tensor = outs[save.index] if save.kind == OUTPUT else value.tensor
@@ -168,10 +168,58 @@ def _worth_it(tensor: Any, is_output: bool) -> bool:
     return tensor._node is not None or not tensor._requires_grad
 
 
-def keep_whole(tensor: Any) -> None:
-    """A node keeps this tensor: let a node that keeps it packed keep the tensor as well."""
-    for known in (tensor, tensor._meta.base):
-        meta = None if known is None else known._meta
-        small = None if meta is None or meta.kept_small is None else meta.kept_small()
+def keep(tensor: Any) -> SavedTensor:
+    """What a node keeps of an input that it needs whole.
+
+    Its recipe, if it has one (`compute_again`); else the tensor, and then a node that keeps it
+    packed keeps the tensor as well.
+    """
+    meta, base = tensor._meta, tensor._meta.base
+    above = None if base is None else base._meta
+    recipe = meta.recipe or (None if above is None else above.recipe)
+    saved = SavedTensor(tensor, tensor._counter.value)
+    if recipe is not None and _can_follow(recipe, tensor) and _worth_it(tensor, False):
+        return SavedSmall(saved, tensor, recipe.packing(), NO_ATTRS)
+    for known in (meta, above):
+        small = None if known is None or known.kept_small is None else known.kept_small()
         if small is not None:
             small.keep_whole()
+    return saved
+
+
+class Recipe(NamedTuple):
+    """How a tensor is computed from values that the graph keeps anyway.
+
+    Attributes:
+        compute: gives the array, which is contiguous.
+        size: its number of elements.
+        version: that of the tensor, when this was true.
+    """
+
+    compute: Callable[[], np.ndarray]
+    size: int
+    version: int
+
+    def packing(self) -> Packing:
+        """The recipe in the place of a packed form, for the tensor and views of all of it."""
+        return Packing(
+            SHAPE.pack, lambda packed, attrs: self.compute().reshape(packed.shape),
+            "computed again from what is kept", exact=True,
+        )  # fmt: skip
+
+
+def _can_follow(recipe: Recipe, tensor: Any) -> bool:
+    array = tensor._array
+    whole = array.size == recipe.size and array.flags.c_contiguous
+    return whole and tensor._counter.value == recipe.version
+
+
+def compute_again(tensor: Any, compute: Callable[[], np.ndarray]) -> None:
+    """Let nodes that keep `tensor` (or a view of all of it) compute it again instead.
+
+    `compute` uses what the graph keeps anyway, checked as when a node uses it, and gives the same
+    to the bit.
+    """
+    if tensor._array.flags.c_contiguous:
+        recipe = Recipe(compute, tensor._array.size, tensor._counter.value)
+        tensor._ensure_meta().recipe = recipe

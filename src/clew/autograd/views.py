@@ -61,6 +61,7 @@ class TensorMeta:
         site: the line that made a leaf that requires grad.
         inference: made in inference mode.
         kept_small: a weak reference to what keeps a packed form of it (``saved_small.py``).
+        recipe: how it is computed again, or None (``saved_small.py``).
         name: a name given by the user.
         tangents: by level of forward mode, or None; see ``dual.py``.
         forward_base: the tensor that a view shares tangents with, where that is not `base`.
@@ -79,6 +80,7 @@ class TensorMeta:
     site: Any = None
     inference = False
     kept_small: Any = None
+    recipe: Any = None
     name: str | None = None
     tangents: dict[Any, Any] | None = None
     forward_base: Any = None
