@@ -178,18 +178,15 @@ class Op:
         label: the name that users know it by, where that is another.
         module: the name of the module that declares it.
         aliases: other names for it.
-        promote: how the operands' types are brought together before the forward, a key of
-            `clew.promotion.RULES`, or None.
+        promote: how the operands' types are brought together, a key of `RULES`, or None.
         view: the result shares the first input's memory.
         tensors_only: no input may be a number.
         number_first: the first of two inputs may be a number, as in ``remainder(2, x)``.
         node_name: the name of its graph nodes, PyTorch's where it has one.
         no_grad_outputs: indices of outputs that never require grad (integer results).
         order: the parameters by position, as in ``"self, dim, index"``, if that isn't inputs first.
-        publish: where users find it: any of "function", "method", "special" (a submodule); empty
-            for internal ops.
-        inplace: whether it has an in-place twin, ``name_``; or the op that the twin records, where
-            that is another.
+        publish: any of "function", "method", "special" (a submodule); empty for internal ops.
+        inplace: whether it has an in-place twin, ``name_``; or the op that the twin records.
         packings: by name, how less is kept of what a rule names (Note [Packings], ``packing.py``).
         write: what the twin does to the first array, where that is cheaper than `forward` and a
             copy; called like `forward`, it must refuse before it changes.

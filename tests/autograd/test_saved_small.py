@@ -231,10 +231,29 @@ def write_to_the_input_of_a_frozen_weight(t):
     out.sum().backward()
 
 
+def convolutions(t):
+    seed(t, 0)
+    nn = t.nn
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 2, 3)
+    )
+    seed(t, 1)
+    return model, t.randn(8, 3, 34, 34)
+
+
+def write_to_what_pooling_keeps_the_version_of(t):
+    model, x = convolutions(t)
+    h = model[1](model[0](x))
+    out = model[3](h)
+    h.add_(1)
+    out.sum().backward()
+
+
 @pytest.mark.parametrize("program", [
     write_to_the_result, write_through_a_view_of_a_result_that_is_gone,
     write_through_a_detached_result_that_is_gone, write_to_an_input,
-    write_to_an_input_that_is_gone, detached_in_place, write_to_the_input_of_a_frozen_weight,
+    write_to_an_input_that_is_gone, detached_in_place,
+    write_to_the_input_of_a_frozen_weight, write_to_what_pooling_keeps_the_version_of,
 ])  # fmt: skip
 def test_errors_of_writes_are_pytorchs(program):
     found, known = error_of(program, clew), error_of(program, torch)
@@ -328,6 +347,16 @@ def test_small_tensors_and_leaves_are_kept_as_they_are():
     assert not small_values(clew.randn(SMALLEST - 1, requires_grad=True).mul(1).relu())
     assert small_values(clew.randn(SMALLEST, requires_grad=True).mul(1).relu())
     assert not small_values(functional(clew).relu6(data(clew)))
+
+
+def test_pooling_lets_the_result_of_a_relu_go():
+    model, x = convolutions(clew)
+    kept = [s for node in clew.graph(model(x)).nodes for s in node.saved if s.role != "parameter"]
+    large = 8 * 8 * 32 * 32 * 4
+    assert [s.name for s in kept if s.storage_nbytes >= large] == ["input"]  # of batch norm
+    rest = {s.storage: s.storage_nbytes for s in kept}
+    pooled, indices, bits = large // 4, large // 16, large // 32
+    assert abs(sum(rest.values()) - (large + pooled + indices + bits + x.nbytes)) < 1000
 
 
 # -- frozen weights
