@@ -21,7 +21,7 @@ def mlp(t):
 def cnn(t):
     nn = t.nn
     model = nn.Sequential(
-        nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(),
         nn.Linear(4 * 16, 3), nn.Tanh(),
     )  # fmt: skip
     x = t.zeros(2, 1, 8, 8) + 0.5

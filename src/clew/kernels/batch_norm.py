@@ -82,7 +82,7 @@ def _by_batch_compiled(
 ) -> tuple[NDArray, NDArray, NDArray]:  # fmt: skip
     """`_by_batch` by twins."""
     means, squares = _sums("moments", rows)
-    mean, invstd, scale = np.empty((3, rows.shape[1]), rows.dtype)
+    mean, invstd, scale = (np.empty(rows.shape[1], rows.dtype) for _ in range(3))
     running = [_vector(r, rows) if r is not None else np.empty(0, rows.dtype)
                for r in (running_mean, running_var)]  # fmt: skip
     fast: Any = _twins(rows)
