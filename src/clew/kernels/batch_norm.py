@@ -104,10 +104,8 @@ def _by_statistics(
     if _twins(rows) is not None:
         vectors = _vector(mean, rows), _vector(scale, rows), _vector(bias, rows)
         return _each("normalise", rows, vectors=vectors)
-    out = rows - _per_channel(mean, rows)
-    out *= _per_channel(scale, rows)
-    if bias is not None:
-        out += _per_channel(bias, rows)
+    out = rows * _per_channel(scale, rows)
+    out += _per_channel((0 if bias is None else bias) - mean * scale, rows)
     return out
 
 
