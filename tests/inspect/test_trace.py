@@ -128,3 +128,79 @@ def test_timing_takes_its_hooks_off(engine):
     y.backward()
     assert [n.seconds for n in graph] == seconds
     assert all(not n.hooks for n in clew.graph(y))
+
+FIELDS = {
+    "X": {"name", "cat", "ph", "ts", "dur", "pid", "tid", "args"},
+    "s": {"name", "cat", "ph", "ts", "pid", "tid", "id"},
+    "f": {"name", "cat", "ph", "ts", "pid", "tid", "id", "bp"},
+    "C": {"name", "ph", "ts", "pid", "args"},
+    "M": {"name", "ph", "pid", "tid", "args"},
+}
+"""The fields of each sort of event, by the Trace Event Format (Google's document of that name)."""
+
+
+def deep_steps(engine):
+    """Nested modules, a checkpoint that runs forward within backward, a graph used twice."""
+    nn = engine.nn
+    model = nn.Sequential(nn.Linear(4, 8), nn.Sequential(nn.ReLU(), nn.Linear(8, 1)))
+    optimizer = engine.optim.Adam(model.parameters())
+    with clew.inspect.trace() as trace:
+        for _ in range(2):
+            h = engine.utils.checkpoint.checkpoint(model[0], engine.ones(2, 4), use_reentrant=False)
+            optimizer.zero_grad()
+            loss = model[1](h).sum()
+            loss.backward(retain_graph=True)
+            loss.backward()
+            optimizer.step()
+    return trace
+
+
+@engines
+def test_the_file_follows_the_trace_event_format(engine, tmp_path):
+    deep_steps(engine).save(tmp_path / "steps.json")
+    document = json.loads((tmp_path / "steps.json").read_text())
+    assert document["displayTimeUnit"] in ("ms", "ns")
+    events = document["traceEvents"]
+    for event in events:
+        assert set(event) == FIELDS[event["ph"]], event
+        assert isinstance(event["pid"], int), event
+        assert event.get("tid", 0) in range(4), event
+        assert event["ph"] == "M" or event["ts"] >= 0, event
+    for counter in (e for e in events if e["ph"] == "C"):
+        assert all(isinstance(value, (int, float)) for value in counter["args"].values())
+    times = [e["ts"] for e in events if e["ph"] == "C"]
+    assert times == sorted(times)
+
+
+@engines
+def test_complete_events_of_a_row_nest(engine):
+    events = [e for e in deep_steps(engine).events if e["ph"] == "X"]
+    for row in {e["tid"] for e in events}:
+        open_until: list[float] = []
+        of_row = [(e["ts"], -e["dur"], e["name"]) for e in events if e["tid"] == row]
+        for start, length, name in sorted(of_row):
+            while open_until and open_until[-1] <= start:
+                open_until.pop()
+            assert not open_until or start - length <= open_until[-1], (row, name)
+            open_until.append(start - length)
+
+
+@engines
+def test_each_arrow_begins_and_ends_in_a_slice(engine):
+    events = deep_steps(engine).events
+    slices = [e for e in events if e["ph"] == "X"]
+    arrows = {ph: {e["id"]: e for e in events if e["ph"] == ph} for ph in "sf"}
+    assert len(arrows["f"]) == sum(e["ph"] == "f" for e in events)
+    assert set(arrows["f"]) <= set(arrows["s"])
+    assert arrows["f"]
+    for ends in arrows.values():
+        for arrow in ends.values():
+            assert any(
+                e["tid"] == arrow["tid"] and e["ts"] <= arrow["ts"] <= e["ts"] + e["dur"]
+                for e in slices
+            ), arrow
+    for number, end in arrows["f"].items():
+        start = arrows["s"][number]
+        assert (start["name"], start["cat"]) == (end["name"], end["cat"])
+        assert start["ts"] <= end["ts"]
+        assert end["bp"] == "e"  # to the slice around it, not to the next one

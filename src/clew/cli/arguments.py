@@ -106,11 +106,19 @@ def _is_option(word: str) -> bool:
     return word.startswith("-") and word not in ("-m", "--")
 
 
-def _parser() -> argparse.ArgumentParser:
+def engine_parser(command: str, options: str, description: str) -> argparse.ArgumentParser:
+    """The parser of a command that runs a program on one of the engines, with `--engine` in it.
+
+    Args:
+        command: its name.
+        options: its other options, as the usage shows them.
+        description: what its help begins with, laid out as it is to be shown.
+    """
     parser = argparse.ArgumentParser(
-        prog="clew run",
-        usage="clew run [-h] [--engine {clew,torch}] [--summary] (SCRIPT | -m MODULE) [WORD ...]",
-        description=_DESCRIPTION,
+        prog=f"clew {command}",
+        usage=f"clew {command} [-h] [--engine {{{','.join(ENGINES)}}}] {options} "
+        "(SCRIPT | -m MODULE) [WORD ...]",
+        description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -120,6 +128,11 @@ def _parser() -> argparse.ArgumentParser:
         default="clew",
         help="what `torch` means to the script: clew (the default) or real PyTorch",
     )
+    return parser
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = engine_parser("run", "[--summary]", _DESCRIPTION)
     parser.add_argument(
         "--summary",
         action="store_true",

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from clew import __version__
-from clew.cli.arguments import ENGINES, Words, program_of, split
+from clew.cli.arguments import ENGINES, Words, engine_parser, program_of, split
 from clew.cli.children import torch_means_clew_in_children
 from clew.cli.program import CannotStart, Program
 from clew.torch_alias import enable_torch
@@ -102,18 +102,9 @@ def _tell(doctor: Any, program: Program, status: int, options: argparse.Namespac
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="clew doctor",
-        usage="clew doctor [-h] [--engine {clew,torch}] [--json] [--sarif FILE] [--bptt N] "
-        "[--checksums] (SCRIPT | -m MODULE) [WORD ...]",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+    parser = engine_parser(
+        "doctor", "[--json] [--sarif FILE] [--bptt N] [--checksums]", _DESCRIPTION
     )
-    parser.add_argument(
-        "--engine", choices=ENGINES, default="clew",
-        help="what `torch` means to the script: clew (the default) or real PyTorch",
-    )  # fmt: skip
     parser.add_argument(
         "--json", action="store_true",
         help="print one JSON object; the script's own output goes to stderr",

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clew.cli.arguments import ENGINES
+from clew.cli.arguments import engine_parser
 from clew.cli.program import CannotStart, Program
 
 if TYPE_CHECKING:
@@ -96,18 +96,9 @@ def _engine(name: str) -> Any:
 
 
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, Program]:
-    parser = argparse.ArgumentParser(
-        prog="clew graph",
-        usage="clew graph [-h] [--engine {clew,torch}] [-o FILE] [--nth N] [--time] [--tree] "
-        "[--keep-going] (SCRIPT | -m MODULE) [WORD ...]",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+    parser = engine_parser(
+        "graph", "[-o FILE] [--nth N] [--time] [--tree] [--keep-going]", _DESCRIPTION
     )
-    parser.add_argument(
-        "--engine", choices=ENGINES, default="clew",
-        help="what `torch` means to the script: clew (the default) or real PyTorch",
-    )  # fmt: skip
     parser.add_argument(
         "-o", "--output", metavar="FILE",
         help="where to write; .html (default), .svg, .pdf, .png, .dot or .json",

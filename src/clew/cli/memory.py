@@ -11,7 +11,7 @@ import sys
 from contextlib import ExitStack, suppress
 from typing import Any
 
-from clew.cli.arguments import ENGINES, Words, program_of, split
+from clew.cli.arguments import ENGINES, Words, engine_parser, program_of, split
 from clew.cli.children import torch_means_clew_in_children
 from clew.cli.program import CannotStart, Program
 from clew.torch_alias import enable_torch
@@ -86,20 +86,7 @@ def _show(ledger: Any, program: Program, options: argparse.Namespace) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="clew memory",
-        usage="clew memory [-h] [--engine {clew,torch}] [--html FILE] [--json FILE] [--lines N] "
-        "(SCRIPT | -m MODULE) [WORD ...]",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "--engine",
-        choices=ENGINES,
-        default="clew",
-        help="what `torch` means to the script: clew (the default) or real PyTorch",
-    )
+    parser = engine_parser("memory", "[--html FILE] [--json FILE] [--lines N]", _DESCRIPTION)
     parser.add_argument("--html", metavar="FILE", type=_ending(".html"), help="write a page")
     parser.add_argument("--json", metavar="FILE", type=_ending(".json"), help="write all figures")
     parser.add_argument(

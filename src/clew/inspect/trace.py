@@ -40,6 +40,7 @@ class trace:
         self.memory: Ledger
         self._stack = contextlib.ExitStack()
         self._start = time.perf_counter()
+        self._arrows: set[int] = set()  # that have begun and not ended
 
     def __enter__(self) -> trace:
         self._start = time.perf_counter()
@@ -82,15 +83,21 @@ class trace:
     def flow(self, number: int, end: bool) -> None:
         """An arrow from the event that ended last, a forward operation, to a backward node.
 
-        `number` is the node's; both ends lie at the beginning of their events.
+        `number` is the node's; both ends lie at the beginning of their events.  The format allows
+        no end of an arrow that has not begun, nor two: the first backward of a node has it.
         """
+        if not end:
+            self._arrows.add(number)
+        elif number in self._arrows:
+            self._arrows.remove(number)
+        else:
+            return
         event = self.events[-1]
-        self.events.append(
-            {
-                "ph": "f" if end else "s", "bp": "e", "id": number, "name": "backward of",
-                "cat": "autograd", "ts": event["ts"], "pid": 0, "tid": event["tid"],
-            }
-        )  # fmt: skip
+        arrow = {
+            "ph": "f" if end else "s", "id": number, "name": "backward of", "cat": "autograd",
+            "ts": event["ts"], "pid": 0, "tid": event["tid"],
+        }  # fmt: skip
+        self.events.append({**arrow, "bp": "e"} if end else arrow)
 
     def _counters(self) -> list[dict[str, Any]]:
         """A counter of the bytes of each kind, at each change."""
