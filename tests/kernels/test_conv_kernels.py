@@ -1,9 +1,12 @@
 """Convolution and transposed convolution against PyTorch."""
 
+import tracemalloc
+
 import ml_dtypes
 import numpy as np
 import pytest
 
+from clew import threads
 from clew.backends import mkldnn
 from clew.kernels import depthwise, windows
 from clew.kernels.compiled import is_enabled
@@ -108,6 +111,33 @@ def test_output_is_cut_into_blocks(name, positions, monkeypatch):
     monkeypatch.setattr(depthwise, "BLOCK_BYTES", 8 * positions)
     for cut, full in zip(results(), whole):
         np.testing.assert_allclose(cut, full, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("onednn", [False, True])
+@pytest.mark.parametrize(
+    ("x_shape", "w_shape", "stride"),
+    [((4, 32, 96, 96), (32, 32, 3, 3), 1), ((4, 4, 128, 128), (32, 4, 3, 3), 1),
+     ((8, 32, 96, 96), (32, 32, 4, 4), 2), ((40, 512, 8, 8), (512, 512, 1, 1), 1)],
+)  # fmt: skip
+def test_memory(x_shape, w_shape, stride, onednn, monkeypatch):
+    """Besides its result a call takes some blocks, and image and weight twice, but no im2col."""
+    monkeypatch.setattr(mkldnn, "enabled", onednn)
+    monkeypatch.setattr(threads, "_number", 1)  # each thread has blocks of its own
+    x, w = np.ones(x_shape, np.float32), np.ones(w_shape, np.float32)
+    padding = (w_shape[2] // 2,) * 2
+    options = ((stride, stride), padding, (1, 1), 1)
+    grad = conv_forward(x, w, None, *options)
+    budget = 2 * (x.nbytes + w.nbytes) + 4 * windows.BLOCK_BYTES
+    for function in (
+        lambda: conv_forward(x, w, None, *options),
+        lambda: conv_backward_input(grad, w, x.shape, *options),
+        lambda: conv_backward_weight(grad, x, w.shape, *options),
+    ):
+        tracemalloc.start()
+        result = function()
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < result.nbytes + budget
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])

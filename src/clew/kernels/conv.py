@@ -14,6 +14,8 @@ Shapes: x (N, C, *size), w (O, C / groups, *kernel), bias (O,), the output and i
 """
 
 from math import prod
+from threading import Lock
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,7 @@ from . import depthwise, onednn
 from .conv_shapes import check_conv
 from .half import narrow, widen
 from .windows import (
+    BLOCK_BYTES,
     BLOCK_POSITIONS,
     Ints,
     Windows,
@@ -98,20 +101,42 @@ def conv_backward_weight(
     windows = Windows(x.shape[2:], w_shape[2:], stride, padding, dilation, grad.shape[2:])
     grad_wide, x_wide = widen(grad), widen(x)
     engine = _engine(x_wide, w_shape, windows, groups)
-    parts: dict[int, NDArray] = {}
+    sums = OrderedSum()
 
     def run(start: int, stop: int) -> None:
         some_grad, some_x = grad_wide[start:stop], x_wide[start:stop]
-        part = parts[start] = np.empty(w_shape, grad_wide.dtype)
+        part = np.empty(w_shape, grad_wide.dtype)
         if not (engine and engine.backward_weight(some_grad, some_x, part, windows, groups)):
             part[...] = 0
             _backward_weight(some_grad, some_x, part, windows, groups)
+        sums.add(start, stop, part)
 
     split(run, len(x), _grain(len(x), w_shape, windows))
-    first, *rest = (parts[start] for start in sorted(parts))
-    for part in rest:
-        first += part
-    return narrow(first, grad.dtype)
+    return narrow(sums.total, grad.dtype)
+
+
+class OrderedSum:
+    """The sum of what pieces of the batch found, in their order, whichever is ready first.
+
+    So it does not depend on the number of threads, and no more parts wait than there are threads.
+    """
+
+    def __init__(self) -> None:
+        self.total: Any = None
+        self._end = 0
+        self._waiting: dict[int, tuple[int, NDArray]] = {}
+        self._lock = Lock()
+
+    def add(self, start: int, stop: int, part: NDArray) -> None:
+        """Add what the piece from `start` to `stop` found."""
+        with self._lock:
+            self._waiting[start] = stop, part
+            while self._end in self._waiting:
+                self._end, ready = self._waiting.pop(self._end)
+                if self.total is None:
+                    self.total = ready
+                else:
+                    self.total += ready
 
 
 def conv_backward_bias(grad: NDArray) -> NDArray:
@@ -321,11 +346,14 @@ def _backward_weight_first(
     grad: NDArray, x: NDArray, out: NDArray, windows: Windows, groups: int
 ) -> None:
     depth, width = prod(out.shape[1:]), len(out) // groups
+    step = max(1, BLOCK_BYTES // max(1, out.nbytes))
     for block, columns in columns_first(x, windows):
         number, _, length = columns.shape
         rows = grad[block].reshape(number, groups, width, length)
-        products = rows @ columns.reshape(number, groups, depth, length).mT
-        out += products.sum(axis=0).reshape(out.shape)
+        columns = columns.reshape(number, groups, depth, length).mT
+        for i in range(0, number, step):
+            products = rows[i : i + step] @ columns[i : i + step]
+            out += products.sum(axis=0).reshape(out.shape)
 
 
 def _backward_weight_last(grad: NDArray, x: NDArray, out: NDArray, windows: Windows) -> None:
