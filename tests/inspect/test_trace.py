@@ -129,6 +129,7 @@ def test_timing_takes_its_hooks_off(engine):
     assert [n.seconds for n in graph] == seconds
     assert all(not n.hooks for n in clew.graph(y))
 
+
 FIELDS = {
     "X": {"name", "cat", "ph", "ts", "dur", "pid", "tid", "args"},
     "s": {"name", "cat", "ph", "ts", "pid", "tid", "id"},

@@ -67,6 +67,13 @@ def test_vectors_and_other_ranks() -> None:
     np.testing.assert_allclose(product(np.matmul, x, x[None].mT), x @ x[None].mT)
 
 
+@pytest.mark.parametrize("rows, columns", [(1, 1), (1, 2), (3, 1)])
+def test_long_and_thin(rows: int, columns: int) -> None:
+    length = 2 * PIECE + 1
+    x, y = np.ones((rows, length), np.float32), np.ones((length, columns), np.float32)
+    np.testing.assert_array_equal(product(np.dot, x, y), np.full((rows, columns), length))
+
+
 def test_blas_has_its_threads_afterwards() -> None:
     before = clew.get_num_threads()
     try:

@@ -52,7 +52,7 @@ def _of_matrices(x: NDArray, y: NDArray, out: NDArray | None) -> NDArray:
     rows, columns = len(x), y.shape[1]
     out = np.empty((rows, columns), x.dtype) if out is None else out
     longer = max(rows, columns)
-    grain = max(longer // max(2, x.size * columns // LARGE_PIECE), min(longer // 2, WIDE))
+    grain = max(longer // max(2, x.size * columns // LARGE_PIECE), min(longer // 2, WIDE), 1)
 
     def of_rows(start: int, stop: int) -> None:
         np.matmul(x[start:stop], y, out=out[start:stop])
