@@ -1,5 +1,7 @@
 """What a recording tells of nodes: module, iteration, order, line; on both engines."""
 
+import threading
+
 import pytest
 
 import clew
@@ -143,3 +145,31 @@ def test_nodes_from_outside_the_recording_know_nothing(engine):
     after = x * 2
     for tensor in (before, after):
         assert [n.iteration for n in clew.graph(tensor)] == [None, None]
+
+
+@engines
+def test_recordings_of_two_threads_are_not_mixed_up(engine):
+    """PyTorch numbers the nodes of each thread from zero: what two recordings saw, none tells."""
+
+    def run(steps):
+        layer = engine.nn.Linear(2, 2)
+        optimizer = engine.optim.SGD(layer.parameters(), lr=0.1)
+        with clew.inspect.record():
+            for _ in range(steps):
+                loss = layer(engine.ones(1, 2)).sum()
+                loss.backward()
+                optimizer.step()
+            found.append(layer(engine.ones(1, 2)).sum())
+
+    found = []
+    for steps in (1, 4):
+        thread = threading.Thread(target=run, args=(steps,))
+        thread.start()
+        thread.join()
+    first, second = ([n.iteration for n in clew.graph(y) if not n.leaf] for y in found)
+    if engine is torch:
+        # Both began near zero; the second went on to numbers that the first has not seen.
+        assert set(first) == {None}
+        assert len(set(second)) == 1
+    else:
+        assert (set(first), set(second)) == ({1}, {5})

@@ -10,12 +10,18 @@ from clew.inspect.recording import Recording
 
 
 def place(nodes: list[GraphNode], recordings: Sequence[Recording]) -> list[Scope]:
-    """Tell nodes their scope, iteration, order and line; the scopes that they name."""
+    """Tell nodes their scope, iteration, order and line (Note [Marks] in ``recording.py``).
+
+    Returns:
+        The scopes that they name.
+    """
     scopes: list[Scope] = []
     rounds = 0
     for recording in recordings:
         before = len(scopes)
-        recording.tell(nodes, before, rounds)
+        others = [r for r in recordings if r.row is not recording.row]
+        known = [n for n in nodes if not any(other.covers(n.seq) for other in others)]
+        recording.tell(known, before, rounds)
         rounds += recording.rounds
         for scope in recording.scopes:
             parent = None if scope.parent is None else before + scope.parent

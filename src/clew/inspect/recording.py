@@ -5,12 +5,16 @@ Note [Marks]
     number whenever something begins or ends (a module's forward, a backward pass, an optimizer's
     step, for PyTorch a call that makes nodes), and looks up what was going on when a node was made
     by its number.  It costs nothing per node and nothing while no recording runs.
+
+    clew numbers the nodes of all threads in one row, PyTorch those of each thread from zero.  So
+    of a number that recordings of two threads have seen, none says anything: it would be a guess.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
 import weakref
 from bisect import bisect_right
 from collections import deque
@@ -29,11 +33,13 @@ class Recording:
 
     Attributes:
         engine: "clew" or "torch".
+        row: what numbers the nodes that it sees: the thread, for PyTorch.
         scopes: the module calls, in the order in which they began.
     """
 
     def __init__(self, engine: str) -> None:
         self.engine = engine
+        self.row = None if engine == "clew" else threading.current_thread()
         self.scopes: list[Scope] = []
         self._open: list[tuple[int, Any]] = []
         self._root_names: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
@@ -102,7 +108,7 @@ class Recording:
         """
         rounds = self._round_ends()
         for node in nodes:
-            if node.leaf or not self._covers(node.seq):
+            if node.leaf or not self.covers(node.seq):
                 continue
             scope = self._scope_marks.at(node.seq)
             node.scope = None if scope is None else scopes_before + scope
@@ -122,7 +128,8 @@ class Recording:
             for name, parameter in module.named_parameters():
                 yield f"{root}.{name}" if len(self._root_names) > 1 else name, parameter
 
-    def _covers(self, seq: int) -> bool:
+    def covers(self, seq: int) -> bool:
+        """Whether it has seen a node of that number made."""
         first, last = self.first or 0, self.last
         return first <= seq and (last is None or seq < last)
 
