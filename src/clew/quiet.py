@@ -56,5 +56,8 @@ def quietly_again(
 ) -> Any:
     """Call `function` in a fresh context if that is what `error` is about; else raise it."""
     if not str(error).startswith("cannot enter context"):
-        raise error
+        try:
+            raise error
+        finally:
+            del error  # its traceback leads to this frame: a cycle, with all that callers hold
     return _quiet_context().run(function, *args, **kwargs)

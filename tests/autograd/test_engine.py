@@ -291,6 +291,17 @@ def without_gc():
     gc.enable()
 
 
+def test_an_error_that_is_caught_keeps_nothing(without_gc):
+    """A reshape first tries a view, whose kernel raises."""
+    x = clew.ones(3, 4)
+    kept = weakref.ref(x)
+    x.t().reshape(-1)
+    with pytest.raises(RuntimeError):
+        x.t().view(-1)
+    del x
+    assert kept() is None
+
+
 @pytest.mark.parametrize("run_backward", [False, True])
 @pytest.mark.parametrize("create_graph", [False, True])
 def test_a_graph_is_freed_without_the_garbage_collector(without_gc, run_backward, create_graph):
