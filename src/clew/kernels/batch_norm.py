@@ -7,6 +7,7 @@ statistics of a batch (C,). Half-precision input is computed in float32; statist
 of the weight, or else of the input.
 """
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -175,15 +176,20 @@ def _backward_compiled(
 ) -> tuple[NDArray | None, NDArray, NDArray]:  # fmt: skip
     """`_backward` by twins."""
     centre, factor = _vector(mean, rows), _vector(scale, rows)
-    totals, slopes = _sums("products", grad, rows, vectors=(centre,))
-    total, slope = totals.sum(axis=0), slopes.sum(axis=0) * invstd
+    sums = _sums("products", grad, rows, vectors=(centre,))
+    (total, slope), (share, tilt) = (
+        np.empty((2, len(centre))),
+        np.empty((2, len(centre)), rows.dtype),
+    )
+    fast: Any = _twins(rows)
+    count = rows.shape[0] * rows.shape[2]
+    fast.slopes(total, slope, share, tilt, *sums, _vector(invstd, rows), count)
     if not need_x:
         return None, slope, total
     if not training:
         nothing = np.zeros(len(factor), rows.dtype)
         return _each("normalise", grad, vectors=(nothing, factor, nothing)), slope, total
-    count = rows.shape[0] * rows.shape[2]
-    vectors = centre, _vector(total / count, rows), _vector(slope * invstd / count, rows), factor
+    vectors = centre, share, tilt, factor
     return _each("backward", grad, rows, vectors=vectors), slope, total
 
 
@@ -199,35 +205,41 @@ def _sums(
 ) -> tuple[NDArray, NDArray]:
     """Two sums of each channel of each image (N, C), or of each channel (1, C) if L is 1."""
     batch, channels, length = arrays[0].shape
-    fast, grain = _twins(arrays[0]), GRAIN / arrays[0].size
+    fast = _twins(arrays[0])
     first, second = np.empty((2, 1 if length == 1 else batch, channels))
     if length == 1:
         twin, flat = getattr(fast, name + "_flat"), [a.reshape(batch, channels) for a in arrays]
         split(
             lambda start, stop: twin(first, second, *flat, *vectors, start, stop),
-            channels, max(16, int(grain * channels)),
+            channels, max(16, GRAIN * channels // arrays[0].size),
         )  # fmt: skip
     else:
-        twin, everything = getattr(fast, name), (first, second, *arrays)
-        split(
-            lambda start, stop: twin(*(a[start:stop] for a in everything), *vectors),
-            batch, max(1, int(grain * batch)),
-        )  # fmt: skip
+        _by_image(getattr(fast, name), [first, second, *arrays], vectors)
     return first, second
 
 
 def _each(name: str, *arrays: NDArray, vectors: tuple[NDArray, ...]) -> NDArray:
     """What a twin makes of each number of some arrays (N, C, L) and of the vectors, by channel."""
-    out, batch = np.empty_like(arrays[0]), len(arrays[0])
+    out = np.empty_like(arrays[0])
     everything = [out, *arrays]
     if out.shape[2] == 1:
         name, everything = name + "_flat", [a.reshape(a.shape[:2]) for a in everything]
-    twin = getattr(_twins(out), name)
-    split(
-        lambda start, stop: twin(*(a[start:stop] for a in everything), *vectors),
-        batch, max(1, int(GRAIN / out.size * batch)),
-    )  # fmt: skip
+    _by_image(getattr(_twins(out), name), everything, vectors)
     return out
+
+
+def _by_image(
+    twin: Callable[..., None], arrays: list[NDArray], vectors: tuple[NDArray, ...]
+) -> None:
+    """Call a twin for all images; several threads share those of large arrays."""
+    batch, size = len(arrays[-1]), arrays[-1].size
+    if size < 2 * GRAIN:
+        twin(*arrays, *vectors)
+        return
+    split(
+        lambda start, stop: twin(*(a[start:stop] for a in arrays), *vectors),
+        batch, max(1, GRAIN * batch // size),
+    )  # fmt: skip
 
 
 def _vector(values: NDArray | None, rows: NDArray, default: float = 0) -> NDArray:

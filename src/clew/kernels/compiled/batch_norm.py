@@ -194,6 +194,22 @@ def products_flat(total, slope, grad, x, mean, start, stop):
             slopes[k] += g[k] * (row[k] - centre[k])
 
 
+@kernel("f8[::1], f8[::1], f[::1], f[::1]", "f8[:, ::1], f8[:, ::1], f[::1], int64")
+def slopes(total, slope, share, tilt, totals, products, invstd, count):
+    """From `products`: the sums of the gradient and of it times x', x' normalised, by channel.
+
+    And what `backward` subtracts for each of `count` numbers: their means, the second by x.
+    """
+    for c in range(totals.shape[1]):
+        some, some_products = 0.0, 0.0
+        for n in range(totals.shape[0]):
+            some += totals[n, c]
+            some_products += products[n, c]
+        inverse = invstd[c]
+        total[c], slope[c] = some, some_products * inverse
+        share[c], tilt[c] = some / count, slope[c] * inverse / count
+
+
 @kernel("f[:, :, ::1]", "f[:, :, ::1], f[:, :, ::1], f[::1], f[::1], f[::1], f[::1]")
 def backward(out, grad, x, mean, share, tilt, scale):
     """scale * (grad - share - (x - mean) * tilt), by channel."""
