@@ -10,8 +10,6 @@ import pytest
 from clew.kernels.division import by_number
 from clew.kernels.pointwise import MANY
 
-pytest.importorskip("numba")
-
 
 @pytest.mark.parametrize("y", [0.7, -0.7, 1, -3, 1e-20, 7.3e20, 1 / 3, 2.0**-20, 0, np.inf, np.nan])
 @pytest.mark.parametrize("name", ["fmod", "remainder", "floor_divide"])

@@ -11,7 +11,6 @@ import pytest
 import clew
 from clew.kernels import half
 
-pytest.importorskip("numba")
 HALVES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
 
 

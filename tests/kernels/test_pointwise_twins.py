@@ -16,8 +16,6 @@ import clew
 from clew.kernels import compiled, pointwise
 from clew.kernels.pointwise import MANY, TWINS
 
-pytest.importorskip("numba")
-
 SPECIAL = [0.0, -0.0, math.inf, -math.inf, math.nan, 1e-45, -1e-40, 5e-324, 3.0, -3.0, 6.0, 0.5,
            20.0, 20.5, -90.0, 89.0, -0.5, 710.0, -750.0, 1e30, -1e30]  # fmt: skip
 ATTRIBUTES: dict[str, list[dict[str, Any]]] = {

@@ -13,7 +13,6 @@ import pytest
 import clew
 from clew.kernels import reduce
 
-pytest.importorskip("numba")
 DIMS = [dims for n in (1, 2, 3) for dims in itertools.combinations(range(3), n)]
 
 
