@@ -16,6 +16,7 @@ Note [Blocks]
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
 from math import gcd, prod
 from typing import Any, NamedTuple
@@ -119,7 +120,8 @@ class Phase(NamedTuple):
     windows: Windows  # over that part, for the kernel's part flipped in space
 
 
-def phases(windows: Windows) -> Iterator[Phase]:
+@lru_cache(maxsize=256)
+def phases(windows: Windows) -> tuple[Phase, ...]:
     """The adjoint of a convolution as convolutions of stride 1, which together make the image.
 
     At a stride s the elements i of the image fall into s classes, by the rest of i + padding
@@ -127,10 +129,12 @@ def phases(windows: Windows) -> Iterator[Phase]:
     is a convolution of the output with every s-th position of the kernel, in reverse order.
     """
     sides = [[_side(side, rest) for rest in range(side[2])] for side in zip(*windows)]
+    found = []
     for parts in product(*sides):
         image, taps, grad, geometry = zip(*parts)
         if all(part.start < n for part, n in zip(image, windows.size)):
-            yield Phase(image, taps, grad, Windows(*zip(*geometry)))
+            found.append(Phase(image, taps, grad, Windows(*zip(*geometry))))
+    return tuple(found)
 
 
 def _side(side: Ints, rest: int) -> tuple[slice, slice, slice, Ints]:
@@ -257,6 +261,7 @@ def pad_to_reach(x: NDArray, windows: Windows) -> NDArray:
     return padded
 
 
+@lru_cache(maxsize=256)
 def _overlap(windows: Windows) -> tuple[Index, Index]:
     """Where in what the windows cover the image lies, and which part of the image that is."""
     frame, seen = [], []
