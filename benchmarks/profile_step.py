@@ -8,8 +8,8 @@ Three looks at the same step:
   update): calls and seconds by kind.  What a clock counts of itself is measured and taken off;
   Python code inside of kernels counts as kernel.
 - With the clocks stopped, in turns with the first: what a step takes.  A stopped clock is one more
-  call, about 0.1 us.  What the step takes beyond its kernels is overhead.  It is the time of the
-  main thread on a processor, so that other programs disturb it less.
+  call, about 0.1 us.  What the step takes beyond its kernels is overhead.  On one thread, clocks
+  show the time on a processor, which other programs disturb less; on several, the time of day.
 - Interrupted each millisecond by a timer, to see which module of clew was at work outside of
   kernels: the overhead by part.  Python handles an interruption only between two of its own
   instructions, so a call into C counts for the line that made it.  Copies and sums that the
@@ -73,19 +73,23 @@ class Entry:
 class Clock:
     """Stands around kernels; nested ones (a rule that runs an op) count for the outermost.
 
+    Args:
+        now: tells the time in seconds.
+
     Attributes:
         entries: what was counted since the last `take`.
         weighing: count bytes instead of seconds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float]) -> None:
+        self.now = now
         self.entries: defaultdict[Key, Entry] = defaultdict(Entry)
         self.weighing = False
         self.busy = False
 
     def around(self, function: Callable[..., Any], phase: str, kind: str) -> Callable[..., Any]:
         """`function`, measured."""
-        key, now, entries = (phase, kind), time.perf_counter, self.entries
+        key, now, entries = (phase, kind), self.now, self.entries
 
         @functools.wraps(function)
         def kernel(*args: Any, **kwargs: Any) -> Any:
@@ -201,9 +205,9 @@ def clocked(
     while sum(times[0]) < seconds or len(times[0]) < 3:
         for running in (False, True):
             clock.busy = not running
-            start = time.thread_time()
+            start = clock.now()
             step()
-            times[running].append(time.thread_time() - start)
+            times[running].append(clock.now() - start)
         steps.append(clock.take())
     last = steps[-1]
     for key, entry in last.items():
@@ -276,7 +280,8 @@ def main() -> None:
     parser.add_argument("--functions", type=int, default=15, help="how many to list")
     options = parser.parse_args()
     clew.set_num_threads(options.threads)
-    clock, sampler = Clock(), Sampler()
+    clock = Clock(time.thread_time if options.threads == 1 else time.perf_counter)
+    sampler = Sampler()
     clock.install()
     step = make(options.workload, clew)
     for _ in range(5):
@@ -286,7 +291,7 @@ def main() -> None:
     plain, disturbed, entries = clocked(clock, step, options.seconds)
     sizes = weighed(clock, step)
     sampler.watch(step, options.seconds)
-    console = Console()
+    console = Console(width=max(100, Console().width))
     kinds, kernels = kinds_table(entries, sizes, reading)
     console.print(parts_table(sampler, plain, kernels))
     console.print(functions_table(sampler, options.functions))

@@ -11,7 +11,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 
-LONGEST = 240.0
+LONGEST = 400.0
 """Seconds that an engine may take for an answer; compilers need some."""
 
 
