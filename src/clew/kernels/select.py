@@ -36,7 +36,8 @@ def choose(mask: NDArray, x: NDArray, y: NDArray) -> NDArray:
         return np.where(mask, x, y)
     bits = _BITS[x.dtype.itemsize]
     kept, other = keep_where(mask, x), keep_where(np.logical_not(mask), y)
-    return np.bitwise_or(kept.view(bits), other.view(bits)).view(x.dtype)
+    out = kept.view(bits) if kept.ndim and kept.shape == other.shape else None
+    return np.bitwise_or(kept.view(bits), other.view(bits), out=out).view(x.dtype)
 
 
 @pointwise(twin="hardtanh")

@@ -142,10 +142,12 @@ def poisson(x: Any, *, generator: Any) -> Any:
     node="MulBackward0", jvp="bilinear", packings={"mask": BITS})  # fmt: skip
 def dropout_by_mask(x: Any, mask: Any, *, scale: float) -> Any:
     """`self` times `scale` where `mask` is true, times 0 elsewhere; the two broadcast."""
-    return np.multiply(x, np.multiply(mask, x.dtype.type(scale)))
+    factor = np.multiply(mask, x.dtype.type(scale))
+    alike = factor.ndim and factor.shape == x.shape and factor.strides == x.strides
+    return np.multiply(x, factor, out=factor if alike else None)
 
 
 # A bool mask stands for the floating-point factor that PyTorch keeps, in a fraction of the bytes.
 @dropout_by_mask.grad("self", "mask")
 def _(F: Any, grad: Any, mask: Any, *, scale: float, need: Any) -> Any:
-    return [grad * (F.cast_like(mask, grad) * scale), None]
+    return [F.dropout_by_mask(grad, mask, scale=scale), None]
