@@ -82,7 +82,14 @@ CASES = {
     "log_softmax": Case(
         lambda a: a.log_softmax(1), (M,), 1, forward=STEPS, backward=STEPS, again=1 + STEPS
     ),
-    "layer_norm": Case(lambda x, w, b: F.layer_norm(x, (SIZE,), w, b), (M, V, V), 1, forward=STEPS, backward=STEPS, again=1 + STEPS),
+    "layer_norm": Case(
+        lambda x, w, b: F.layer_norm(x, (SIZE,), w, b),
+        (M, V, V),
+        1,
+        forward=STEPS,
+        backward=STEPS,
+        again=1 + STEPS,
+    ),
     "batch_norm": Case(
         lambda x, w, b: F.batch_norm(x, None, None, w[:16], b[:16], True),
         (IMAGES, V, V),
