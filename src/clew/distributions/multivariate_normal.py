@@ -58,6 +58,29 @@ def factor_of_precision(precision: Any) -> Any:
     return clew.linalg.solve_triangular(inverse, identity, upper=False)
 
 
+def only_given(error: type[Exception], **matrices: Any) -> tuple[str, Any]:
+    """The name and value of the one argument that is a matrix; the others are None.
+
+    Raises:
+        Exception: of the type `error`: none or several are given.
+    """
+    given = [(name, matrix) for name, matrix in matrices.items() if matrix is not None]
+    if len(given) != 1:
+        raise error(
+            "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
+        )
+    return given[0]
+
+
+def cholesky_factor(name: str, matrix: Any) -> Any:
+    """The Cholesky factor of the covariance, from the matrix of that name."""
+    if name == "scale_tril":
+        return matrix
+    if name == "covariance_matrix":
+        return clew.linalg.cholesky(matrix)
+    return factor_of_precision(matrix)
+
+
 class MultivariateNormal(Distribution):
     """Normal vectors of mean `loc` and a covariance.
 
@@ -92,18 +115,10 @@ class MultivariateNormal(Distribution):
     ) -> None:
         if loc.ndim < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        matrices = {
-            "scale_tril": scale_tril,
-            "covariance_matrix": covariance_matrix,
-            "precision_matrix": precision_matrix,
-        }
-        given = {name: matrix for name, matrix in matrices.items() if matrix is not None}
-        if len(given) != 1:
-            raise ValueError(
-                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be "
-                "specified."
-            )
-        ((name, matrix),) = given.items()
+        name, matrix = only_given(
+            ValueError, covariance_matrix=covariance_matrix, precision_matrix=precision_matrix,
+            scale_tril=scale_tril,
+        )  # fmt: skip
         if matrix.ndim < 2:
             what = "scale_tril matrix" if name == "scale_tril" else name
             raise ValueError(
@@ -113,12 +128,7 @@ class MultivariateNormal(Distribution):
         setattr(self, name, matrix.expand((*batch_shape, -1, -1)))
         self.loc = loc.expand((*batch_shape, -1))
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
-        if scale_tril is not None:
-            self._unbroadcasted_scale_tril = scale_tril
-        elif covariance_matrix is not None:
-            self._unbroadcasted_scale_tril = clew.linalg.cholesky(covariance_matrix)
-        else:
-            self._unbroadcasted_scale_tril = factor_of_precision(precision_matrix)
+        self._unbroadcasted_scale_tril = cholesky_factor(name, matrix)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = super().expand(batch_shape, _instance)

@@ -11,7 +11,11 @@ import clew
 from clew.distributions import constraints
 from clew.distributions.chi2 import Chi2
 from clew.distributions.exp_family import ExponentialFamily
-from clew.distributions.multivariate_normal import factor_of_precision, half_log_det
+from clew.distributions.multivariate_normal import (
+    cholesky_factor,
+    half_log_det,
+    only_given,
+)
 from clew.distributions.utils import lazy_property
 
 __all__ = ["Wishart"]
@@ -61,18 +65,10 @@ class Wishart(ExponentialFamily):
         scale_tril: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        matrices = {
-            "covariance_matrix": covariance_matrix,
-            "precision_matrix": precision_matrix,
-            "scale_tril": scale_tril,
-        }
-        given = {name: matrix for name, matrix in matrices.items() if matrix is not None}
-        if len(given) != 1:
-            raise AssertionError(
-                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be "
-                "specified."
-            )
-        ((name, matrix),) = given.items()
+        name, matrix = only_given(
+            AssertionError, covariance_matrix=covariance_matrix, precision_matrix=precision_matrix,
+            scale_tril=scale_tril,
+        )  # fmt: skip
         if matrix.dim() < 2:
             raise ValueError(
                 "scale_tril must be at least two-dimensional, with optional leading batch "
@@ -88,12 +84,7 @@ class Wishart(ExponentialFamily):
             raise ValueError(
                 f"Value of df={df} expected to be greater than ndim - 1 = {event_shape[-1] - 1}."
             )
-        if scale_tril is not None:
-            self._unbroadcasted_scale_tril = scale_tril
-        elif covariance_matrix is not None:
-            self._unbroadcasted_scale_tril = clew.linalg.cholesky(covariance_matrix)
-        else:
-            self._unbroadcasted_scale_tril = factor_of_precision(precision_matrix)
+        self._unbroadcasted_scale_tril = cholesky_factor(name, matrix)
         self._chi2 = self._chi_squares(batch_shape, event_shape[-1])
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
         if self.df.lt(event_shape[-1]).any():
