@@ -16,6 +16,10 @@ LIMIT = 1.25
 """Ratios above it are counted under a table."""
 
 
+CHANCE = 1e6
+"""Bytes of resident memory by which equal processes may differ."""
+
+
 @dataclass
 class Result:
     """What was measured of a workload: by engine the median of seconds, bytes, or why nothing."""
@@ -77,8 +81,8 @@ def memory_table(results: list[Result]) -> str:
     text = _table(titles, rows)
     both = [r for r in results if "clew" in r.growth and "torch" in r.growth]
     if both:
-        more = [r.workload for r in both if r.growth["clew"] > r.growth["torch"]]
-        text += f"\n\nA step of clew grows more than torch's on {len(more)} of {len(both)} rows"
+        more = [r.workload for r in both if r.growth["clew"] > r.growth["torch"] + CHANCE]
+        text += f"\n\nclew's growth is above torch's by more than 1 MB on {len(more)} of {len(both)} rows"
         text += f" ({', '.join(more)})." if more else "."
     return text
 

@@ -108,7 +108,7 @@ def test_tables() -> None:
 
     results = [
         Result("a", {"torch": 1.0, "clew": 0.5, "jax": 20.0}, {"torch": 100, "clew": 60},
-               {"torch": 10**6, "clew": 2 * 10**6}, {"torch": 10**7, "clew": 10**7}),
+               {"torch": 10**6, "clew": 3 * 10**6}, {"torch": 10**7, "clew": 10**7}),
         Result("b", {"torch": 2e-6, "clew": 4e-6}, {"torch": None, "clew": None}, {}, {},
                {"jax": "it is too hard"}),
         Result("small CNN step", {"torch": 1.0, "clew": 100.0}),
@@ -118,8 +118,8 @@ def test_tables() -> None:
     assert "| b | 2 µs | 4 µs | 2.00 | - |" in times
     assert "clew, 2 workloads: geometric mean 1.00, 1 above 1.25 (b)." in times
     memory = memory_table(results)
-    assert "| a | 100 | 60 | 60 % | 2.0 / 10 | 1.0 / 10 |" in memory
-    assert "more than torch's on 1 of 1 rows (a)." in memory
+    assert "| a | 100 | 60 | 60 % | 3.0 / 10 | 1.0 / 10 |" in memory
+    assert "by more than 1 MB on 1 of 1 rows (a)." in memory
     assert reasons(results) == "Dashes:\n\n- JAX (jit), b: it is too hard."
 
 

@@ -6,7 +6,10 @@ from typing import Any
 
 from adapters.functional import Array, Functional
 
-CANNOT = {"chain of 100,000 nodes": "it would compile 100,000 operations"}
+CANNOT = {
+    "chain of 100,000 nodes": "it would compile 100,000 operations",
+    "LSTM step": "it takes many minutes to compile 64 steps",
+}
 
 
 def load(threads: int) -> Functional:
