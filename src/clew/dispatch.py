@@ -231,7 +231,7 @@ def _write(op: Op, arrays: list[Any], attrs: dict[str, Any], array: np.ndarray) 
         quietly(op.write, arrays, attrs)
         return
     if op.large is not None and _are_like(arrays, array):
-        quietly(op.large, arrays, {"out": array})
+        quietly(op.large, arrays, {**attrs, "out": array})
         return
     try:
         result = quietly(op.forward, arrays, attrs)

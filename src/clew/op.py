@@ -190,8 +190,8 @@ class Op:
         packings: by name, how less is kept of what a rule names (Note [Packings], ``packing.py``).
         write: what the twin does to the first array, where that is cheaper than `forward` and a
             copy; called like `forward`, it must refuse before it changes.
-        large: called instead of `forward` for large arrays, a `clew.kernels.shared.Shared`; the
-            in-place twin gives it the array to write to as ``out``.
+        large: called instead of `forward` for large arrays, most often a `Shared` (``kernels/``);
+            the in-place twin gives it the array to write to as ``out``.
         jvp: how tangents go through it, see Note [Forward rules] in ``autograd/forward_rules.py``.
         derived_from: the name of the op that this one was derived from, if it was.
         overloads: (when, op) pairs, of `Overload`: what a call is recorded as instead.

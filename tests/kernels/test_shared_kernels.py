@@ -97,6 +97,20 @@ def test_in_place(name: str, dtype: Any) -> None:
         close(view, expected)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["add", "sub"])
+def test_scaled_in_place(name: str, dtype: Any) -> None:
+    x, y = of(dtype), of(dtype, seed=1)
+    for alpha in (2, -3) if dtype == clew.int64 else (2, -0.3):
+        expected = getattr(clew, name)(x, y, alpha=alpha)
+        target = x.clone()
+        close(getattr(target, name + "_")(y, alpha=alpha), expected)
+        close(target, expected)
+        twice = x.clone()
+        getattr(twice, name + "_")(twice, alpha=alpha)
+        close(twice, getattr(clew, name)(x, x, alpha=alpha))
+
+
 def test_in_place_refuses_what_does_not_fit() -> None:
     x = clew.ones(MANY)
     with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):

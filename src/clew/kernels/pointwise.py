@@ -131,6 +131,24 @@ def in_pieces(
     return whole
 
 
+def in_place(twin: str, arrays: Sequence[NDArray], values: Sequence[Any] = ()) -> bool:
+    """Have a twin write to the first array; False, and nothing done, where it cannot.
+
+    Its loop reads what it writes from one array, so it has vector instructions.
+    """
+    first = arrays[0]
+    fast = twins("pointwise", first.dtype) if first.size >= MANY else None
+    lines = _flattened((first, *arrays)) if fast is not None and first.flags.writeable else None
+    if lines is None:
+        return False
+    function = getattr(fast, twin)
+    split(
+        lambda start, stop: function(*[line[start:stop] for line in lines[1:]], *values),
+        first.size, PIECE,
+    )  # fmt: skip
+    return True
+
+
 def _flattened(arrays: Sequence[NDArray]) -> list[NDArray] | None:
     """The arrays in one dimension, with their elements in the order in which they all lie.
 

@@ -1,4 +1,4 @@
-"""Choosing elements by a mask, without branches. Imports NumPy, threads and sibling kernels.
+"""Choosing elements by a mask, without branches. Imports NumPy and sibling kernels.
 
 ``np.where`` and boolean indexing branch on every element, which costs ten times a multiplication
 where the mask is irregular. A product with the mask would turn an infinity or NaN that is to be
@@ -8,10 +8,7 @@ dropped into NaN; so the product here is one of the bits, read as integers.
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.threads import split
-
-from .compiled import twins
-from .pointwise import MANY, PIECE, pointwise
+from .pointwise import in_place, pointwise
 
 _BITS = {2: np.int16, 4: np.int32, 8: np.int64}
 
@@ -48,11 +45,5 @@ def limited(x: NDArray, *, low: float, high: float) -> NDArray:
 
 def relu_in_place(x: NDArray) -> None:
     """Write 0 where `x` is negative."""
-    fast = twins("pointwise", x.dtype) if x.size >= MANY and x.flags.carray else None
-    if fast is None:
+    if not in_place("relu_in_place", (x,)):
         np.maximum(x, 0, out=x)
-        return
-    # A loop over one array, since one that reads another has no vector instructions if both are
-    # the same.
-    line, function = x.reshape(-1), fast.relu_in_place
-    split(lambda start, stop: function(line[start:stop]), line.size, PIECE)

@@ -12,7 +12,7 @@ import numpy as np
 
 from clew.kernels.division import by_number
 from clew.kernels.half import is_half, narrow, widen
-from clew.kernels.pointwise import pointwise, reciprocal_root
+from clew.kernels.pointwise import in_place, pointwise, reciprocal_root
 from clew.kernels.shared import Shared
 from clew.op import of_number, op
 from clew.ops.rules import conj, is_complex, over, times
@@ -44,14 +44,30 @@ add = op(
 )  # fmt: skip
 
 
-@op("add_scaled(self, other; *, alpha)", node="AddBackward0", jvp="linear", domain="real",
-    publish=(), self=lambda F, grad: grad, other=lambda F, grad, *, alpha: grad * alpha,
-    **_ARITHMETIC)  # fmt: skip
-def add_scaled(x: Any, y: Any, *, alpha: Any) -> Any:
-    """``self + alpha * other``."""
+def _plus(x: Any, y: Any, *, alpha: Any, out: Any = None) -> Any:
     if _are_floats(x, y):
-        return _add_scaled(x, y, alpha=alpha)
-    return _rounded_once(lambda x, y, alpha: x + y * alpha, x, y, alpha)
+        if out is not None and in_place("add_scaled_in_place", (out, y), (alpha,)):
+            return out
+        return _put(out, _add_scaled(x, y, alpha=alpha))
+    return _put(out, _rounded_once(lambda x, y, alpha: x + y * alpha, x, y, alpha))
+
+
+def _minus(x: Any, y: Any, *, alpha: Any, out: Any = None) -> Any:
+    if _are_floats(x, y):
+        return _plus(x, y, alpha=-alpha, out=out)
+    return _put(out, _rounded_once(lambda x, y, alpha: x - y * alpha, x, y, alpha))
+
+
+def _put(out: Any, result: Any) -> Any:
+    if out is None:
+        return result
+    out[...] = result
+    return out
+
+
+op("add_scaled(self, other; *, alpha)", _plus, node="AddBackward0", jvp="linear", domain="real",
+    publish=(), self=lambda F, grad: grad, other=lambda F, grad, *, alpha: grad * alpha,
+    large=_plus, doc="``self + alpha * other``.", **_ARITHMETIC)  # fmt: skip
 
 
 @pointwise(twin="add_scaled")
@@ -73,14 +89,9 @@ def sub(x: Any, y: Any) -> Any:
     return np.subtract(x, y)
 
 
-@op("sub_scaled(self, other; *, alpha)", node="SubBackward0", jvp="linear", domain="real",
+op("sub_scaled(self, other; *, alpha)", _minus, node="SubBackward0", jvp="linear", domain="real",
     publish=(), self=lambda F, grad: grad, other=lambda F, grad, *, alpha: grad * -alpha,
-    **_DIFFERENCE)  # fmt: skip
-def sub_scaled(x: Any, y: Any, *, alpha: Any) -> Any:
-    """``self - alpha * other``."""
-    if _are_floats(x, y):
-        return _add_scaled(x, y, alpha=-alpha)
-    return _rounded_once(lambda x, y, alpha: x - y * alpha, x, y, alpha)
+    large=_minus, doc="``self - alpha * other``.", **_DIFFERENCE)  # fmt: skip
 
 
 @op("rsub(self, other)", jvp="linear", domain="real", publish=(), promote="difference",

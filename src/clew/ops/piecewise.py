@@ -354,7 +354,7 @@ def _shrink_rule(F: Any, grad: Any, self: Any, *, lambd: float) -> Any:
 def hardshrink(x: Any, *, lambd: float) -> Any:
     """`self` outside ``[-lambd, lambd]``, 0 inside."""
     floating_only(x, "hardshrink_cpu")
-    return keep_where(np.logical_not(np.less_equal(np.abs(x), lambd)), x)
+    return shrink_backward.forward(x, x, lambd=lambd)
 
 
 @op("softshrink(self; lambd=0.5)", publish=(), domain="off_kinks", self=_shrink_rule,

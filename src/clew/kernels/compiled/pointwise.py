@@ -342,6 +342,12 @@ def add_scaled(out, x, y, alpha):
         out[i] = x[i] + y[i] * alpha
 
 
+@kernel("f[::1]", "f[::1], f")
+def add_scaled_in_place(x, y, alpha):
+    for i in range(x.shape[0]):
+        x[i] += y[i] * alpha
+
+
 @_binary
 def logaddexp(out, x, y):
     ln2 = x.dtype.type(math.log(2))
