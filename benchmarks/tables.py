@@ -82,7 +82,8 @@ def memory_table(results: list[Result]) -> str:
     both = [r for r in results if "clew" in r.growth and "torch" in r.growth]
     if both:
         more = [r.workload for r in both if r.growth["clew"] > r.growth["torch"] + CHANCE]
-        text += f"\n\nclew's growth is above torch's by more than 1 MB on {len(more)} of {len(both)} rows"
+        rows_of_all = f"{len(more)} of {len(both)} rows"
+        text += f"\n\nclew's growth is above torch's by more than 1 MB on {rows_of_all}"
         text += f" ({', '.join(more)})." if more else "."
     return text
 
