@@ -44,9 +44,10 @@ def test_arrays_come_without_page_faults(size):
     assert faults < pages / 10
     assert limit == 10**9
     faults, limit = map(int, run(STEPS.format(size=size), CLEW_POOL="0").stdout.split())
-    # Fresh pages may be huge ones (2 MB), but not fewer than those.
-    assert faults > max(size * 4 // 2**21, 2)
     assert limit == 0
+    if size * 4 > 2**25:  # smaller ones glibc may keep by itself
+        # Fresh pages may be huge ones (2 MB), but not fewer than those.
+        assert faults > size * 4 // 2**21
 
 
 @needs_glibc

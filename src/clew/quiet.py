@@ -20,8 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from clew import allocator
-
 
 def _quiet_context() -> contextvars.Context:
     context = contextvars.copy_context()
@@ -30,13 +28,8 @@ def _quiet_context() -> contextvars.Context:
 
 
 class _PerThread(threading.local):
-    def __getattr__(self, name: str) -> Any:
-        """`run`, when a thread computes for the first time."""
-        if name != "run":
-            raise AttributeError(name)
-        allocator.start()
+    def __init__(self) -> None:
         self.run = _quiet_context().run
-        return self.run
 
 
 thread = _PerThread()

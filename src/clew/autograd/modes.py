@@ -1,4 +1,4 @@
-"""Grad modes: whether operations are recorded.  Layer 3: imports only words.
+"""Grad modes: whether operations are recorded.  Layer 3.
 
 Each mode works as a context manager, as a decorator of functions and of generator functions, and
 (for `set_grad_enabled`, `inference_mode`) as a call that takes effect at once.
@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Any
 
+from clew import allocator
 from clew.quiet import thread as quiet
 from clew.site import Site, here
 
@@ -47,7 +48,14 @@ class Modes:
         self.carries_tangents = True
         self.saved_hooks: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = []
         self.hooks_refused: str | None = None
-        self.quiet = quiet.run
+        self.quiet: Callable[..., Any] = _first
+
+
+def _first(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What `Modes.quiet` is until a thread computes for the first time (Note [Freed memory])."""
+    allocator.start()
+    state.now.quiet = quiet.run
+    return quiet.run(function, *args, **kwargs)
 
 
 class _State(threading.local):
