@@ -230,7 +230,7 @@ def _chain(variable: tuple[str, Any], top: Any, reached: dict[int, Any]) -> Chai
 def _add_link(links: list[str], thing: Any, how: str, following: Any) -> None:
     """Add how `thing` holds the next object; what only carries it is left out."""
     kind = type(following).__name__
-    if how in (".__dict__", ".next_nodes", "._node", ".") and not isinstance(following, CellType):
+    if how in (".__dict__", ".next_nodes", ".") and not isinstance(following, CellType):
         return
     if isinstance(thing, dict) and how.startswith("['") and links:
         name = how[2:-2]
@@ -238,7 +238,7 @@ def _add_link(links: list[str], thing: Any, how: str, following: Any) -> None:
             return
         links.append(f".{name}" if _is_namespace(thing) else how)
         return
-    if isinstance(thing, tuple) and hasattr(following, "next_functions"):
+    if (isinstance(thing, tuple) or how == "._node") and hasattr(following, "next_functions"):
         links.append(kind)
         return
     links.append(how if how != "closure" else "a closure")
