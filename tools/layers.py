@@ -32,7 +32,7 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
             "threads",
         ),
     ),
-    ("ops", ("op", "plan", "ops")),
+    ("ops", ("op", "namespace", "plan", "ops")),
     (
         "graph",
         tuple(

@@ -6,6 +6,7 @@ does comes from its declaration (see ``op.py``); here is only the order in which
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from numbers import Number
@@ -16,11 +17,13 @@ import numpy as np
 from clew import dtypes, storage
 from clew.autograd.modes import state
 from clew.autograd.transforms import innermost, running
-from clew.autograd.views import Creation, check_inplace, mark_view
+from clew.autograd.views import Creation, check_inplace, mark_view, refuse_inference
 from clew.errors import ExpandedWriteError, OtherLayout
 from clew.kernels.pointwise import MANY
+from clew.namespace import Namespace
 from clew.observers import observers
-from clew.op import NO_ATTRS, Namespace, Op
+from clew.op import NO_ATTRS, Op
+from clew.ops.layout import in_order_of_operands
 from clew.ops.rules import broadcast_shape
 from clew.quiet import quietly, quietly_again
 from clew.recording import after_write, before_write, record
@@ -37,24 +40,23 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
         taken := _before(op, inputs, attrs)
     ) is not None:
         return taken
-    arrays: list[Any] = []
+    given: list[Any] = []
     mask, bit, cut = 0, 1, None
     try:
         for x in inputs:
             if isinstance(x, Tensor):
-                arrays.append(x._array)
+                given.append(x._array)
                 if x._requires_grad or (x._meta is not None and x.requires_grad):
                     mask |= bit
                 elif x._cut is not None:
                     cut = x._cut
             else:
                 plain = x.__class__ in _PLAIN and not op.tensors_only
-                arrays.append(x if plain else _operand(op, x, len(arrays)))
+                given.append(x if plain else _operand(op, x, len(given)))
             bit <<= 1
     except OtherLayout:
         return run_sparse(op.name, inputs, attrs)
-    if op.promotion is not None:
-        arrays = op.promotion(arrays)
+    arrays = given if op.promotion is None else op.promotion(given)
     forward = op.forward
     if op.large is not None and arrays[0].__class__ is np.ndarray and arrays[0].size >= MANY:
         forward = op.large
@@ -65,11 +67,11 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
     except RuntimeError as error:
         result = quietly_again(error, forward, arrays, attrs)
     except ValueError as error:
-        raise _as_torch_says(error, arrays) from None
+        raise as_torch_says(error, arrays) from None
     if result.__class__ is tuple:
         return _many(op, inputs, attrs, mask, cut, result)
-    if result.__class__ is not np.ndarray:
-        result = np.asarray(result)
+    if result.__class__ is not np.ndarray or (op.mixes and result.ndim > 1):
+        result = in_order_of_operands(result, given)
     out = _new(Tensor)
     out._array = result
     out._grad = out._meta = None
@@ -84,11 +86,9 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
         node = record(op, inputs, attrs, mask, (out,))
     out._node = node
     out._requires_grad = node is not None
-    if node is None:
-        out._cut = _cut_by(op) if mask else cut
-    else:
+    out._cut = None if node is not None else _cut_by(op) if mask else cut
+    if node is not None:
         out._output_nr = 0
-        out._cut = None
     if now.inference:
         _mark_inference(op, inputs, out)
     if observers:
@@ -196,21 +196,26 @@ def apply_inplace(
             plain = x.__class__ in _PLAIN and not op.tensors_only
             arrays.append(x if plain else _operand(op, x, len(arrays)))
         bit <<= 1
-    records = bool(mask) and state.now.grad_enabled
-    check_inplace(target, name, records)
     array = target._array
-    if storage.overlaps_itself(array):
+    differentiable = array.dtype.kind in "fcV"
+    records = bool(mask) and state.now.grad_enabled and (differentiable or op.name != "copy")
+    check_inplace(target, name, records)
+    elementwise = op.promotion is not None or op.domain is not None or op.name == "copy"
+    expanded = storage.overlaps_itself(array)
+    if expanded and elementwise:
         _check_expanded(target, inputs, name)
-    if op.promotion is not None or op.domain is not None or op.name == "copy":  # elementwise
+    if elementwise:
         for x in inputs:
             if isinstance(x, Tensor) and x._counter is target._counter:
                 storage.refuse_overlap(array, x._array, same=True)
     if op.promotion is not None:
         arrays = op.promotion(arrays)
+    if (expanded and not elementwise) or (target._meta is not None and target._meta.inference):
+        _check_late(op, target, inputs, arrays, attrs, name)
     if observers:
         for before_inplace in observers.before_inplace:
             before_inplace(op, target, tuple(inputs), attrs)
-    records = records and array.dtype.kind in "fcV"
+    records = records and differentiable
     pending = before_write(op, operands, attrs, mask) if records else None
     _write(op, arrays, attrs, array)
     target._counter.bump(name)
@@ -221,12 +226,34 @@ def apply_inplace(
     return target
 
 
+def _check_late(
+    op: Op, target: Tensor, inputs: Sequence[Any], arrays: list[Any], attrs: dict[str, Any],
+    name: str,
+) -> None:  # fmt: skip
+    """Refuse what PyTorch refuses after it has looked at the operands: writes to expanded tensors
+    by other than elementwise operations, and to inference tensors outside of inference mode."""
+    expanded = storage.overlaps_itself(target._array)
+    if not expanded and state.now.inference:
+        return
+    copied = arrays[0].copy()
+    _write(op, [copied, *arrays[1:]], attrs, copied, memory=target._array)
+    if expanded:
+        _check_expanded(target, inputs, name)
+    refuse_inference(target)
+
+
 _READ_WHILE_WRITING = frozenset({"index_add", "index_reduce", "scatter", "scatter_add"})
 """Ops in place that refuse an operand in the memory that they write to."""
 
 
-def _write(op: Op, arrays: list[Any], attrs: dict[str, Any], array: np.ndarray) -> None:
-    """Compute the result and put it into `array`, the memory of the target."""
+def _write(
+    op: Op, arrays: list[Any], attrs: dict[str, Any], array: np.ndarray, memory: Any = None
+) -> None:
+    """Compute the result and put it into `array`, the memory of the target or a copy of `memory`.
+
+    Raises:
+        RuntimeError: the operation cannot be done in place on these operands.
+    """
     if op.write is not None:
         quietly(op.write, arrays, attrs)
         return
@@ -236,12 +263,12 @@ def _write(op: Op, arrays: list[Any], attrs: dict[str, Any], array: np.ndarray) 
     try:
         result = quietly(op.forward, arrays, attrs)
     except ValueError as error:
-        raise _as_torch_says(error, arrays) from None
-    _check_fit(result, array)
+        raise as_torch_says(error, arrays) from None
+    check_fit(result, array)
     if op.name in _READ_WHILE_WRITING:
         for x in arrays[1:]:
             if isinstance(x, np.ndarray):
-                storage.refuse_overlap(array, x, same=False)
+                storage.refuse_overlap(array if memory is None else memory, x, same=False)
     array[...] = result
 
 
@@ -254,24 +281,43 @@ def _are_like(arrays: list[Any], target: np.ndarray) -> bool:
     )
 
 
+_HARMLESS = frozenset({"threshold_", "tril_", "triu_"})
+"""Writes that PyTorch lets pass where elements share memory."""
+
+
 def _check_expanded(target: Tensor, inputs: Sequence[Any], name: str) -> None:
     """Refuse a write to elements that share memory, unless it writes one value to all of them.
 
     PyTorch lets writes by an index pass as well, with a warning.
     """
-    if name in ("index_fill_", "index_put_", "masked_fill_"):
-        warnings.warn(
-            f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before "
-            "performing this operation. This also applies to advanced indexing e.g. "
-            f"tensor[{'mask' if name != 'index_put_' else 'indices'}] = "
-            f"{'scalar' if name != 'index_put_' else 'tensor'}",
-            UserWarning,
-            stacklevel=4,
-        )
-    elif name == "copy_" and inputs[0] is target:
+    if name == "copy_" and storage.same_elements(target._array, inputs[0]._array):
         return
+    if name in _HARMLESS:
+        return
+    if name in ("index_fill_", "index_put_", "masked_fill_"):
+        _warn_expanded(name)
+        if name == "index_put_" and _is_fill(inputs):
+            _warn_expanded("masked_fill_")
     elif name not in ("fill_", "zero_") or any(isinstance(x, Tensor) for x in inputs):
         raise ExpandedWriteError(target, name)
+
+
+def _is_fill(inputs: Sequence[Any]) -> bool:
+    """Whether PyTorch takes a write of a value at indices for `masked_fill_`."""
+    value, *indices = [x._array if isinstance(x, Tensor) else x for x in inputs]
+    one_mask = [i.dtype == np.bool_ for i in indices if i is not None] == [True]
+    return one_mask and getattr(value, "size", 1) == 1
+
+
+def _warn_expanded(name: str) -> None:
+    by_index = name == "index_put_"
+    warnings.warn(
+        f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before "
+        "performing this operation. This also applies to advanced indexing e.g. "
+        f"tensor[{'indices' if by_index else 'mask'}] = {'tensor' if by_index else 'scalar'}",
+        UserWarning,
+        stacklevel=5,
+    )
 
 
 def _mark_inference(op: Op, inputs: Sequence[Any], out: Tensor) -> None:
@@ -318,18 +364,28 @@ def _operand(op: Op, x: Any, index: int) -> Any:
     )
 
 
-def _as_torch_says(error: ValueError, arrays: Sequence[Any]) -> Exception:
-    """PyTorch's error for operands that cannot be broadcast; any other as it is."""
+def as_torch_says(error: ValueError, arrays: Sequence[Any] | None = None) -> Exception:
+    """PyTorch's error for operands that cannot be broadcast; any other as it is.
+
+    Without `arrays` the shapes are those that NumPy names.
+    """
     if not str(error).startswith("operands could not be broadcast"):
         return error
+    if arrays is None:
+        shapes = [tuple(map(int, re.findall(r"\d+", s))) for s in _SHAPE.findall(str(error))]
+    else:
+        shapes = [x.shape for x in arrays if isinstance(x, np.ndarray)]
     try:
-        broadcast_shape(*[x.shape for x in arrays if isinstance(x, np.ndarray)])
+        broadcast_shape(*shapes)
     except RuntimeError as mismatch:
         return mismatch
     return error
 
 
-def _check_fit(result: Any, array: np.ndarray) -> None:
+_SHAPE = re.compile(r"\([\d,]*\)")
+
+
+def check_fit(result: Any, array: np.ndarray) -> None:
     shape = getattr(result, "shape", ())
     if shape != array.shape:
         try:
@@ -363,16 +419,18 @@ def _of_tensors(op: Op) -> Callable[..., Any]:
 
 
 def _of_arrays(op: Op) -> Callable[..., Any]:
-    forward, promote = op.forward, op.promotion
+    forward, promote, mixes = op.forward, op.promotion, op.mixes
     count, attr_names = -1 if op.order else op.plain_count, op.attr_names
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        inputs: Any = args
+        given: Any = args
         if len(args) != count or kwargs.keys() != attr_names:
-            inputs, kwargs = op.bind(args, kwargs)
-        if promote is not None:
-            inputs = promote(list(inputs))
-        return forward(*inputs, **kwargs)
+            given, kwargs = op.bind(args, kwargs)
+        inputs = given if promote is None else promote(list(given))
+        result = forward(*inputs, **kwargs)
+        if mixes and result.__class__ is np.ndarray and result.ndim > 1:
+            return in_order_of_operands(result, given)
+        return result
 
     call.__name__ = call.__qualname__ = op.name
     return call

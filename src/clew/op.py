@@ -176,6 +176,7 @@ class Op:
     Attributes:
         forward: arrays and attributes in, array (or tuple of arrays) out.
         label: the name that users know it by, where that is another.
+        mixes: it is elementwise and has several operands, which may lie differently in memory.
         module: the name of the module that declares it.
         aliases: other names for it.
         promote: how the operands' types are brought together, a key of `RULES`, or None.
@@ -184,6 +185,7 @@ class Op:
         number_first: the first of two inputs may be a number, as in ``remainder(2, x)``.
         node_name: the name of its graph nodes, PyTorch's where it has one.
         no_grad_outputs: indices of outputs that never require grad (integer results).
+        graded: how many outputs a node of it has, where some never require grad; else None.
         order: the parameters by position, as in ``"self, dim, index"``, if that isn't inputs first.
         publish: any of "function", "method", "special" (a submodule); empty for internal ops.
         inplace: whether it has an in-place twin, ``name_``; or the op that the twin records.
@@ -197,6 +199,7 @@ class Op:
         overloads: (when, op) pairs, of `Overload`: what a call is recorded as instead.
         in_place: what its in-place twin records, where that is another node (``inplace_node=``) or
             the twin alone is recorded (``inplace_rules=``); else None.
+        in_rules: what a call with a number is in a rule, or None; see Note [Numbers in rules].
         without: the input that an overload has no edge for, or "".
         domain: for an elementwise op the values that its generated tests take (Note [Domains]);
             other ops have sample calls in ``tests/ops/``.
@@ -204,11 +207,11 @@ class Op:
 
     __slots__ = (
         "aliases", "attr_names", "attrs", "default_attrs", "derived_from", "doc", "domain",
-        "forward", "in_place", "inplace", "input_defaults", "inputs", "jvp", "keyword_only",
-        "label", "large", "module", "most_plain", "name", "no_grad_outputs", "node_class",
-        "node_name", "number_first", "order", "outputs", "overloads", "packings", "plain_count",
-        "plans", "promote", "promotion", "publish", "rules", "tensors_only", "variadic_attr",
-        "variadic_input", "view", "without", "write",
+        "forward", "graded", "in_place", "in_rules", "inplace", "input_defaults", "inputs", "jvp",
+        "keyword_only", "label", "large", "mixes", "module", "most_plain", "name",
+        "no_grad_outputs", "node_class", "node_name", "number_first", "order", "outputs",
+        "overloads", "packings", "plain_count", "plans", "promote", "promotion", "publish",
+        "rules", "tensors_only", "variadic_attr", "variadic_input", "view", "without", "write",
     )  # fmt: skip
 
     def __init__(
@@ -245,6 +248,8 @@ class Op:
             self.input_defaults[self.inputs[-1]] = None
         self.node_name: str = options.pop("node", None) or _node_name(self.name)
         self.no_grad_outputs: tuple[int, ...] = options.pop("no_grad_outputs", ())
+        graded = [i + 1 for i in range(len(self.outputs)) if i not in self.no_grad_outputs]
+        self.graded = graded[-1] if self.outputs[1:] else None
         self.order: tuple[str, ...] = _split(options.pop("order", ""))
         self.publish: tuple[str, ...] = options.pop("publish", ("function", "method"))
         self.inplace: bool | str = options.pop("inplace", False)
@@ -253,14 +258,16 @@ class Op:
         self.packings: dict[str, Packing] = options.pop("packings", NO_ATTRS)
         self.aliases: tuple[str, ...] = options.pop("aliases", ())
         self.domain: str | None = options.pop("domain", None)
+        self.mixes = options.pop("mixes", bool(self.inputs[1:] and (self.domain or self.promote)))
         self.jvp: Any = options.pop("jvp", "elementwise" if self.domain else "twice")
         self.without = ""
-        overloads = options.pop("overloads", ())
+        overloads, in_rules = options.pop("overloads", ()), options.pop("in_rules", "")
         in_place, rules_in_place = options.pop("inplace_node", ""), options.pop("inplace_rules", {})
         self.doc: str = inspect.cleandoc(options.pop("doc", None) or forward.__doc__ or "")
         for targets, function in options.items():
             self._add_rule((targets,), function)
         self.overloads = tuple([(o.when, self._recorded_as(o.node, o.without)) for o in overloads])
+        self.in_rules = self._recorded_as(in_rules, self.inputs[-1]) if in_rules else None
         self.in_place: Op | None = None
         if in_place or rules_in_place:
             self.in_place = self._recorded_as(in_place or self.node_name)
@@ -271,7 +278,7 @@ class Op:
         """This op under another node's name, with no edge for the input `without`."""
         other = copy.copy(self)
         other.node_name, other.node_class, other.without = node_name, None, without
-        other.plans, other.overloads, other.in_place = {}, (), None
+        other.plans, other.overloads, other.in_place, other.in_rules = {}, (), None, None
         return other
 
     def _take_rules(self, rules: dict[str, Callable[..., Any]], overloads: Any) -> None:
@@ -491,18 +498,3 @@ def derive(original: Op, name: str, forward: Callable[..., Any], **changes: Any)
         setattr(derived, attribute, value)
     REGISTRY[name] = derived
     return derived
-
-
-class Namespace:
-    """Every op as a function, made by `make` when first asked for; the ``F`` of rules."""
-
-    def __init__(self, make: Callable[[Op], Callable[..., Any]]) -> None:
-        self._make = make
-
-    def __getattr__(self, name: str) -> Any:
-        found = REGISTRY.get(name)
-        if found is None:
-            raise AttributeError(f"clew has no op named {name!r}")
-        function = self._make(found)
-        setattr(self, name, function)
-        return function

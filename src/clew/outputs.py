@@ -21,7 +21,7 @@ from clew.errors import RequiresGradError
 from clew.observers import tell_memory
 from clew.op import REGISTRY
 from clew.rng.target import range_of
-from clew.storage import refuse_overlap, resized
+from clew.storage import has_no_gaps, refuse_overlap, resized, restrided
 from clew.tensor import Tensor
 
 _EXACTLY = "Expected out tensor to have dtype {want}, but got {got} instead"
@@ -97,7 +97,7 @@ def _check(out: Any, result: Tensor, name: str, inputs: Sequence[Any]) -> None:
         )
     _check_type(out._array.dtype, result._array.dtype, name)
     op = REGISTRY.get(name)
-    elementwise = op is not None and op.promotion is not None
+    elementwise = op is not None and (op.promotion is not None or op.domain is not None)
     if elementwise or name in _APART:
         for array in _arrays(inputs):
             refuse_overlap(out._array, array, same=elementwise)
@@ -131,12 +131,14 @@ def _arrays(inputs: Any) -> Iterator[np.ndarray]:
 def _write(out: Tensor, result: Tensor) -> Tensor:
     with no_grad():
         if out._array.shape != result._array.shape:
-            _resize(out, result._array.shape)
+            _resize(out, result._array)
         return apply_inplace(REGISTRY["copy"], out, (result,))
 
 
-def _resize(out: Tensor, shape: tuple[int, ...]) -> None:
-    """Give an output another size, with PyTorch's warning if it has elements."""
+def _resize(out: Tensor, result: np.ndarray) -> None:
+    """Give an output the size of a result, which it then lies as in memory, with PyTorch's warning
+    if it has elements."""
+    shape = result.shape
     if out._array.size:
         warnings.warn(
             "An output with one or more elements was resized since it had shape "
@@ -147,5 +149,9 @@ def _resize(out: Tensor, shape: tuple[int, ...]) -> None:
             UserWarning,
             stacklevel=6,
         )
-    out._array = resized(out._array, shape)
+    array = resized(out._array, shape)
+    if not result.flags.c_contiguous and has_no_gaps(result):
+        steps = [s // result.itemsize * array.itemsize for s in result.strides]
+        array = restrided(array, shape, tuple(steps))
+    out._array = array
     tell_memory(out)

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from clew.autograd.modes import state
 from clew.dispatch import OperandError, apply, apply_inplace
 from clew.errors import OtherLayout
 from clew.op import KEYWORD_ALIASES, NO_ATTRS, REGISTRY, Op
@@ -223,6 +224,8 @@ def _operator(op: Op, *, reflected: bool = False) -> Callable[[Any, Any], Any]:
 
 
 def _reflected_division(self: Any, other: Any) -> Any:
+    if state.now.in_rules:  # in C++ it is a quotient
+        return apply(REGISTRY["div"], (other, self))
     try:
         return apply(REGISTRY["mul"], (apply(REGISTRY["reciprocal"], (self,)), other))
     except OperandError:

@@ -1,4 +1,12 @@
-"""Record calls and writes: what a node keeps, and where its edges lead.  Layer 4."""
+"""Record calls and writes: what a node keeps, and where its edges lead.  Layer 4.
+
+Note [Numbers in rules]
+    A Python program's ``x * 2`` is the product of two tensors in PyTorch, for its binding makes a
+    tensor of the number.  Its formulas for derivatives are C++, in which a number stays one, and
+    arithmetic with it has nodes of its own (`MulBackward1`, without an edge for the number); and
+    ``1 - x`` writes to a tensor full of ones.  The node tells whose code computed something, so it
+    matters whether a rule runs, or the user's code inside of a pass (`call_user` in ``modes.py``).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +20,6 @@ from clew.autograd.node import OpNode, node_class
 from clew.autograd.saved import SavedTensor, SavedTuple, save_input, save_output
 from clew.autograd.saved_small import keep, pack
 from clew.autograd.views import rebase
-from clew.errors import InferenceTensorError
 from clew.op import REGISTRY, Op
 from clew.plan import DTYPE, INPUT, INPUTS, OUTPUT, SHAPE, SHAPES, STRIDES, Plan, plan_for
 from clew.site import here
@@ -27,6 +34,8 @@ def record(
     outs: Sequence[Any],
 ) -> OpNode | None:
     """Make the node of a call; None if no input that requires grad has a rule."""
+    if mask == 1 and op.in_rules is not None and state.now.in_rules:
+        op, inputs, mask = _with_number(op, inputs)
     if op.overloads:
         op = op.recorded(inputs, attrs)
     plan = op.plans.get(mask) or plan_for(op, mask, len(inputs))
@@ -40,21 +49,36 @@ def record(
         saved = pack(plan, saved, outs, attrs)
     make = op.node_class or node_class(op)
     # Between here and the user stand this function, `apply` and the op's public function.
-    node: OpNode = make(plan, nodes, nrs, saved, attrs, metas_of(plan, outs), here(skip=2))
+    node: OpNode = make(plan, nodes, nrs, saved, attrs, metas_of(op, plan, outs), here(skip=2))
     if anomaly.state.enabled:
         anomaly.note_traceback(node)
     return node
+
+
+def _with_number(op: Op, inputs: Sequence[Any]) -> tuple[Op, Sequence[Any], int]:
+    """What arithmetic of a tensor and a number is in a rule; see Note [Numbers in rules].
+
+    Returns:
+        The op that is recorded, its inputs, and which of them require grad.
+    """
+    if inputs[1].__class__ not in (bool, int, float, complex):
+        return op, inputs, 1
+    if op.name == "rsub":
+        return REGISTRY["sub"], (inputs[1], inputs[0]), 2
+    assert op.in_rules is not None
+    return op.in_rules, inputs, 1
 
 
 _KINDS = 64
 """How many shapes of results a plan remembers."""
 
 
-def metas_of(plan: Plan, outs: Sequence[Any]) -> tuple[Any, ...]:
-    """Shape and dtype of each output; equal ones of one output are the same object, so that a
-    node in a training loop costs no tuples for them."""
+def metas_of(op: Op, plan: Plan, outs: Sequence[Any]) -> tuple[Any, ...]:
+    """Shape and dtype of each output that may require grad; equal ones of one output are the same
+    object, so that a node in a training loop costs no tuples for them."""
     if len(outs) != 1:
-        return tuple([None if o is None else (o._array.shape, o._array.dtype) for o in outs])
+        graded = outs[: op.graded]
+        return tuple([None if o is None else (o._array.shape, o._array.dtype) for o in graded])
     array = outs[0]._array
     shape, dtype = array.shape, array.dtype
     metas: tuple[Any, ...] | None = plan.metas.get(shape)
@@ -152,16 +176,8 @@ def _save_outputs(plan: Plan, saved: tuple[Any, ...], outs: Sequence[Tensor]) ->
 def _save_one(x: Any, packed: bool = False) -> Any:
     if not isinstance(x, Tensor):
         return x
-    if x._meta is not None and x._meta.inference:
-        raise InferenceTensorError(
-            "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
-            "inference mode in computation tracked by autograd. To work around this, you can make "
-            "a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
-            "instead of `torch.inference_mode()`.",
-            x,
-            "use x.clone(), or compute x under no_grad instead of inference_mode",
-        )
-    if not state.now.saved_hooks and x._meta is not None and not packed:
+    packable = x._meta is not None and not x._meta.inference and not packed
+    if packable and not state.now.saved_hooks:
         return keep(x)
     return save_input(x)
 
@@ -204,7 +220,7 @@ def after_write(pending: Pending, target: Tensor, attrs: dict[str, Any]) -> OpNo
     op, plan, nodes, nrs, saved = pending
     saved = pack(plan, _save_outputs(plan, saved, (target,)), (target,), attrs)
     make = op.node_class or node_class(op)
-    node: OpNode = make(plan, nodes, nrs, saved, attrs, metas_of(plan, (target,)), here(skip=2))
+    node: OpNode = make(plan, nodes, nrs, saved, attrs, metas_of(op, plan, (target,)), here(skip=2))
     if anomaly.state.enabled:
         anomaly.note_traceback(node)
     rebase(target, node)

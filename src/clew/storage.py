@@ -121,17 +121,31 @@ def refuse_overlap(target: np.ndarray, source: np.ndarray, *, same: bool) -> Non
     """
     if not np.may_share_memory(target, source):
         return
+    if target is source and not same and target.size:
+        raise RuntimeError(_OVERLAP)
     if not (has_no_gaps(target) and has_no_gaps(source)):
         return
     first, second = address(target), address(source)
     if same and first == second and _lie_alike(target, source):
         return
     if first < second + source.nbytes and second < first + target.nbytes:
-        raise RuntimeError(
-            "unsupported operation: some elements of the input tensor and the written-to tensor "
-            "refer to a single memory location. Please clone() the tensor before performing the "
-            "operation."
-        )
+        raise RuntimeError(_OVERLAP)
+
+
+_OVERLAP = (
+    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+    "single memory location. Please clone() the tensor before performing the operation."
+)
+
+
+def same_elements(first: np.ndarray, second: np.ndarray) -> bool:
+    """Whether both name the same memory in the same order, as numbers of the same type."""
+    return (
+        first.dtype == second.dtype
+        and first.shape == second.shape
+        and address(first) == address(second)
+        and _lie_alike(first, second)
+    )
 
 
 def _lie_alike(first: np.ndarray, second: np.ndarray) -> bool:

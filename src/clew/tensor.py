@@ -251,8 +251,8 @@ class Tensor:
 
     @property
     def retains_grad(self) -> bool:
-        """Whether this non-leaf keeps its gradient (see `retain_grad`)."""
-        return self._node is not None and self._meta is not None and self._meta.retains_grad
+        """Whether this non-leaf keeps its gradient (see `retain_grad`), or did before `detach_`."""
+        return self._meta is not None and self._meta.retains_grad
 
     def retain_grad(self) -> None:
         """Keep the gradient of this non-leaf in ``grad``; nothing to do for a leaf.
@@ -266,9 +266,9 @@ class Tensor:
                 self,
                 "compute it from a tensor that requires grad, outside no_grad",
             )
-        node, output_nr = self._gradient_edge()
         if self._node is None or self.retains_grad:
             return
+        node, output_nr = self._gradient_edge()
         self._ensure_meta().retains_grad = True
         node._hooks().retain[output_nr] = Retain(self)
 
@@ -319,10 +319,16 @@ class Tensor:
             transforms.detach_examples(t)
         t._cut = self._cut_by("detach()")
         if self.is_inference():
-            t._ensure_meta().inference = True
+            t._become_inference()
         for on_cut in observers.on_cut:
             on_cut("detach()", self, t)
         return t
+
+    def _become_inference(self) -> None:
+        """Be an alias of an inference tensor, with a version of its own if made outside."""
+        meta = self._ensure_meta()
+        meta.inference, meta.counted = True, not state.now.inference
+        self._counter = new_counter()
 
     def _cut_by(self, name: str) -> tuple[str, Any] | None:
         """What cuts from the graph what `name` makes of this tensor, or what had cut it before."""
@@ -352,7 +358,6 @@ class Tensor:
                 on_cut("detach_()", self, self)
             self._cut = self._cut_by("detach_()")
             self._edge = None
-            meta.retains_grad = False
         meta.tangents, self._requires_grad = None, False
         return self
 
@@ -364,6 +369,8 @@ class Tensor:
         t = self._alias()
         t._counter = new_counter()
         t._cut = self._cut_by(".data")
+        if self.is_inference():
+            t._become_inference()
         for on_cut in observers.on_cut:
             on_cut(".data", self, t)
         return t
@@ -372,14 +379,18 @@ class Tensor:
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-        if self._requires_grad and value._array.dtype.kind not in "fcV":
+        if self.requires_grad and value._array.dtype.kind not in "fcV":
             raise RequiresGradError(
                 "data set to a tensor that requires gradients must be floating point or complex "
                 "dtype",
                 self,
                 "convert the new data first: x.data = new.to(x.dtype)",
             )
+        if value._array.dtype != self._array.dtype and self._meta is not None:
+            self._meta.accumulator = None  # as a leaf it is another one now
         self._array = value._array
+        if value.is_inference() != self.is_inference():
+            self._ensure_meta().inference = value.is_inference()
         tell_memory(self)
 
     @data.deleter
@@ -388,7 +399,7 @@ class Tensor:
 
     @property
     def _version(self) -> int:
-        if self.is_inference():
+        if self.is_inference() and not self._meta.counted:  # type: ignore[union-attr]
             raise InferenceTensorError(
                 "Inference tensors do not track version counter.",
                 self,

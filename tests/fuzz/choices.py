@@ -26,11 +26,15 @@ class Choices:
     Args:
         random: where the choices come from.
         namespace: the program's variables, as torch has them.
+
+    Attributes:
+        packs: whether hooks of saved tensors were used in the program.
     """
 
     def __init__(self, random: Random, namespace: dict[str, Any]) -> None:
         self.random = random
         self.namespace = namespace
+        self.packs = False
         self._count = 0
         self._labels = 0
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fuzz.choices import FLOATS, INEXACT, Choices, NoChoice, broadcasts, kind
+from engines import torch
+from fuzz.choices import COMPLEX, FLOATS, INEXACT, Choices, NoChoice, broadcasts, kind
 
 SHAPES = (
     (), (), (1,), (2,), (3,), (3,), (2, 3), (2, 3), (3, 2), (2, 2), (2, 2), (1, 3), (2, 1), (4,),
@@ -77,6 +78,9 @@ def alias(c: Choices) -> str:
 def binary(c: Choices) -> str:
     x = c.inexact()
     y = c.partner(x)
+    kinds = {c.value(name).dtype for name in (x, y) if name in c.namespace}
+    if torch.float16 in kinds and kinds & set(COMPLEX):
+        raise NoChoice  # clew has no complex halves
     if c.chance(0.1):
         x, y = y, x
     return f"{c.fresh()} = {x} {c.pick(('+', '-', '*', '*', '/'))} {y}"
@@ -95,6 +99,8 @@ def binary_function(c: Choices) -> str:
     y = c.tensor(lambda t: t.dtype == c.value(x).dtype and broadcasts(t.shape, c.value(x).shape))
     name = c.pick(("maximum", "minimum", "fmax", "hypot", "atan2", "xlogy", "copysign", "mul",
                    "true_divide", "remainder", "fmod", "floor_divide"))  # fmt: skip
+    if name == "copysign" and c.value(y).isnan().any():
+        raise NoChoice  # nan has a sign, but nobody says which
     return f"{c.fresh()} = torch.{name}({x}, {y})"
 
 
@@ -106,6 +112,9 @@ def ternary(c: Choices) -> str:
     def other() -> str:
         return c.tensor(lambda t: t.dtype == first.dtype and broadcasts(t.shape, first.shape))
 
+    def limit() -> str:  # torch cannot differentiate `clamp` where a limit is larger than the rest
+        return c.tensor(lambda t: t.dtype == first.dtype and t.shape == first.shape)
+
     call = c.pick((
         f"torch.addcmul({x}, {other()}, {other()}, value=2)",
         f"torch.addcdiv({x}, {other()}, {other()})",
@@ -116,7 +125,7 @@ def ternary(c: Choices) -> str:
         f"torch.add({x}, {other()}, alpha=2)",
         f"torch.sub({x}, {other()}, alpha=0.5)",
         f"torch.rsub({x}, {other()})",
-        f"torch.clamp({x}, {other()}, {other()})",
+        f"torch.clamp({x}, {limit()}, {limit()})",
     ))  # fmt: skip
     return f"{c.fresh()} = {call}"
 
@@ -148,6 +157,8 @@ def unary(c: Choices) -> str:
     if name == "prelu":
         weight = c.tensor(lambda t: t.numel() == 1)
         return f"{c.fresh()} = {x}.prelu({weight})"
+    if name == "gelu" and not c.value(x).isfinite().all():
+        raise NoChoice  # torch's of infinity depends on how many elements there are
     if name in IN_FUNCTIONAL:
         return f"{c.fresh()} = torch.nn.functional.{IN_FUNCTIONAL[name]}({x})"
     return f"{c.fresh()} = {x}.{name}{'' if '(' in name else '()'}"
@@ -164,6 +175,8 @@ def reduced(c: Choices) -> str:
     name = c.pick(names)
     if name in ("std", "var") and 0 in c.value(x).shape:
         raise NoChoice
+    if name == "median" and 0 in c.value(x).stride():
+        raise NoChoice  # torch reads what was never written
     if c.chance(0.4):
         return f"{c.fresh()} = {x}.{name}()"
     dim, keep = c.dim(x), c.pick(("", "", ", keepdim=True"))
@@ -177,8 +190,10 @@ def reduced(c: Choices) -> str:
 def along(c: Choices) -> str:
     x = c.tensor(lambda t: t.dtype in FLOATS)
     dim = c.dim(x)
+    first = c.value(x)
+    top = "topk" if first.unique().numel() == first.numel() else "sort"  # else any may be first
     call = c.pick((f"cumsum({dim})", f"cumprod({dim})", f"logsumexp({dim})", f"flip({dim})",
-                   f"roll(1, {dim})", f"sort({dim})[0]", f"topk(1, {dim})[0]", f"argmax({dim})",
+                   f"roll(1, {dim})", f"sort({dim})[0]", f"{top}({'1, ' * (top == 'topk')}{dim})[0]", f"argmax({dim})",
                    f"cummax({dim})[0]", f"diff(dim={dim})", f"renorm(2, {dim}, 1.0)",
                    f"logcumsumexp({dim})", "tril()", "triu(1)", "trace()", f"sum(({dim},))",
                    f"argsort({dim})", f"count_nonzero({dim})"))  # fmt: skip

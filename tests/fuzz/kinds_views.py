@@ -38,15 +38,22 @@ def view_of(c: Choices, x: str) -> str:
                     f"{x}.narrow({d}, 0, 1)", f"{x}.squeeze({d})", f"{x}.transpose({d}, {c.dim(x)})",
                     f"{x}.unfold({d}, 1, 1)", f"{x}.unfold({d}, 2, 1)", f"{x}.mT" if n > 1 else f"{x}.t()",
                     f"{x}.permute({', '.join(map(str, c.random.sample(range(n), n)))})",
-                    f"{x}.movedim({d}, 0)", f"{x}.unflatten({d}, (1, -1))", f"{x}.as_strided((2,), (1,))",
-                    f"{x}.as_strided((2, 2), (1, 0), {c.integer(0, 1)})", f"{x}.swapaxes(0, {d})"]  # fmt: skip
+                    f"{x}.movedim({d}, 0)", f"{x}.unflatten({d}, (1, -1))", f"{x}.swapaxes(0, {d})"]  # fmt: skip
+    if n and t.numel():  # NumPy knows no offset of what is empty
+        options += [
+            f"{x}.as_strided((2,), (1,))",
+            f"{x}.as_strided((2, 2), (1, 0), {c.integer(0, 1)})",
+        ]
     if n >= 2:
         options += [f"{x}.diagonal()", f"{x}.diagonal(1)", f"{x}.diagonal(0, -1, 0)", f"{x}[0, 0]",
                     f"{x}[:, 0]", f"{x}[:, 1:]", f"{x}.t()", f"{x}.T", f"{x}[:, None]"]  # fmt: skip
     if t.dtype in COMPLEX:
         options += [f"torch.view_as_real({x})", f"{x}.real", f"{x}.imag"] * 4
-    if n and t.shape[-1] == 2:
-        options += [f"torch.view_as_complex({x})", f"{x}.view(torch.complex64)"]
+    full = n and t.shape[-1] == 2 and t.numel()  # NumPy knows no strides of what is empty
+    if full and t.dtype != torch.float16:  # clew has no complex halves
+        options += [f"torch.view_as_complex({x})"]
+    if full and t.dtype == torch.float32:  # others may hold nan of any bits
+        options += [f"{x}.view(torch.complex64)"]
     return c.pick(options)
 
 
@@ -105,9 +112,35 @@ def fitting(c: Choices, x: str) -> str:
     shape = c.value(x).shape
     mode = c.chance(0.96)
     return c.tensor(
-        lambda t: not mode or (t.dim() <= len(shape) and broadcasts(t.shape, shape)
-                               and all(m == n or m == 1 for m, n in zip(reversed(t.shape), reversed(shape))))
+        lambda t: apart(t, c.value(x))
+        and (not mode or (t.dim() <= len(shape) and broadcasts(t.shape, shape)
+                          and all(m == n or m == 1 for m, n in zip(reversed(t.shape), reversed(shape)))))
     )  # fmt: skip
+
+
+def apart(t: Any, target: Any) -> bool:
+    """Whether a write of `t` to `target` does not depend on the order of the elements.
+
+    torch refuses to read what it writes to only where it is easy to see, in tensors without gaps;
+    elsewhere the result is what its loops make of it.
+    """
+    if not t.numel() or not target.numel():
+        return True
+    if t.untyped_storage().data_ptr() != target.untyped_storage().data_ptr():
+        return True
+    same = t.stride() == target.stride() and t.storage_offset() == target.storage_offset()
+    return (same and t.shape == target.shape) or (is_dense(t) and is_dense(target))
+
+
+def is_dense(t: Any) -> bool:
+    """Whether the elements lie without gaps, in some order of the dimensions."""
+    step = 1
+    for stride, n in sorted(zip(t.stride(), t.shape)):
+        if n != 1:
+            if stride != step:
+                return False
+            step *= n
+    return True
 
 
 @kind("write", 10)
@@ -148,7 +181,9 @@ def setitem(c: Choices) -> str:
         shape = eval(f"t[{key}]", {"t": torch.empty(t.shape)}).shape
     except IndexError:
         shape = ()
-    y = c.number() if c.chance(0.4) else c.tensor(lambda v: v.shape == shape or v.dim() == 0)
+    y = c.number() if c.chance(0.4) else c.tensor(
+        lambda v: (v.shape == shape or v.dim() == 0) and apart(v, t)
+    )  # fmt: skip
     return f"{x}[{key}] = {y}"
 
 
@@ -186,15 +221,18 @@ def other_write(c: Choices) -> str:
         shape = c.value(x).shape
         y = c.tensor(
             lambda t: t.dtype == c.value(x).dtype and t.dim() <= len(shape)
-            and broadcasts(t.shape, shape)
+            and broadcasts(t.shape, shape) and apart(t, c.value(x))
         )  # fmt: skip
+        if "copysign" in call and c.value(y).isnan().any():
+            raise NoChoice  # nan has a sign, but nobody says which
         call = call.replace("{y}", y)
     return f"{x}.{call.replace('{x}', x)}"
 
 
 @kind("write", 2)
 def functional_write(c: Choices) -> str:
-    x = target(c)
+    # torch has no gradient of silu of complex numbers, but for one that is wrong in place.
+    x = target(c, lambda t: t.dtype not in COMPLEX or not t.requires_grad)
     call = c.pick(
         (
             "relu({x}, inplace=True)",
@@ -229,6 +267,8 @@ def out(c: Choices) -> str:
 
 @kind("write", 4)
 def view_in_place(c: Choices) -> str:
+    if c.packs:  # hooks of saved tensors are given a result itself in torch, in clew an alias
+        raise NoChoice
     x = target(c)
     t = c.value(x)
     if not t.dim():
@@ -241,8 +281,13 @@ def view_in_place(c: Choices) -> str:
 
 @kind("write", 2)
 def storage(c: Choices) -> str:
+    if c.packs:  # see `view_in_place`
+        raise NoChoice
     x, y = c.tensor(), c.tensor()
-    n = c.value(x).numel()
+    t = c.value(x)
+    n = t.numel()
+    if t.untyped_storage().nbytes() // t.element_size() < t.storage_offset() + n:
+        raise NoChoice  # `resize_` would need new memory, with something in it
     return c.pick((f"{x}.data = {y}", f"{x}.data = {y}.detach().clone()", f"{x}.set_({y})",
                    f"{x}.resize_({c.pick(shapes_of(n))})".replace("-1", str(n)),
                    f"{x}.resize_as_({x})", f"{x}.set_({y}.detach())"))  # fmt: skip
@@ -250,7 +295,7 @@ def storage(c: Choices) -> str:
 
 @kind("write", 3)
 def through_alias(c: Choices) -> str:
-    x = c.tensor()
+    x = c.tensor(lambda t: is_distinct(t) or 0 in t.stride())  # see `target`
     return f"{x}.{c.pick(('data', 'detach()'))}.{c.pick(('add_(1)', 'zero_()', 'mul_(2)', 'fill_(3)'))}"
 
 

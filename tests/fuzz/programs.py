@@ -60,6 +60,8 @@ def explore(random: Random, length: int = 12) -> Program:
             plain = kind.area in ("hooks", "create") or line.startswith("with")
             if left and position >= 2 and not plain:
                 line, left = prefix + line, left - 1
+            choices.packs |= "saved_tensors_hooks" in line or "save_on_cpu" in line
+            choices.packs |= "_raw_saved" in line
             program.kinds[kind.name] += 1
             program.lines.append(line)
             both.run(line)
@@ -87,7 +89,7 @@ def _line(choices: Choices, kinds: Sequence[Kind]) -> tuple[Kind, str]:
             kind = choices.pick(kinds)
         try:
             return kind, kind.make(choices)
-        except NoChoice:
+        except (NoChoice, RuntimeError):  # torch cannot look at each of its tensors
             continue
 
 

@@ -20,7 +20,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from clew.op import REGISTRY, Namespace, Op, Rule
+from clew.namespace import Namespace
+from clew.op import REGISTRY, Op, Rule
 from clew.quiet import quietly
 
 

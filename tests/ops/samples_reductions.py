@@ -240,7 +240,7 @@ def add_values(v: Values) -> Samples:
 # -- order
 
 
-@samples("sort", "argsort")
+@samples("sort")
 def sort(v: Values) -> Samples:
     yield call("usual", v.distinct(2, 3))
     yield call("descending", v.distinct(2, 3), dim=0, descending=True)

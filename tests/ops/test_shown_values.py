@@ -26,7 +26,7 @@ _SIZES = "clew's rule reads a size that torch's knows from elsewhere"
 KNOWN_SHOWN: dict[str, str] = {
     **{f"{name}-*": _SIZES for name in (
         "bernoulli_each", "block_diag", "cat", "channel_shuffle", "fft_c2r", "fft_r2c", "permute",
-        "put", "unsqueeze",
+        "put",
     )},
     **{f"{name}-*": KNOWN_GRAPHS[f"{name}-*"] for name in (
         "complex", "linalg_det", "linalg_slogdet", "linalg_solve_ex", "log_sigmoid",

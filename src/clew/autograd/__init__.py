@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from clew.autograd import engine
-from clew.autograd.algebra import ARRAY, TENSOR, UNRECORDED
+from clew.autograd.algebra import ARRAY, TENSOR, UNRECORDED, ArrayAlgebra
 from clew.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from clew.autograd.engine import run_backward
 from clew.autograd.function import Function as Function
@@ -33,7 +33,14 @@ from clew.autograd.transforms import NO_BACKWARD, innermost, refuse_in_transform
 from clew.config import warn_once
 from clew.dispatch import TENSORS
 from clew.dtypes import of_numpy
-from clew.errors import InputsError, NoGradientPathError, UnusedInputError
+from clew.errors import (
+    GradientMismatchError,
+    InputsError,
+    NoGradientPathError,
+    UnusedInputError,
+    recorded,
+)
+from clew.ops.layout import empty_alike
 from clew.tensor import Tensor
 
 Tensors = Tensor | Sequence[Tensor]
@@ -57,7 +64,11 @@ def _call_node(node: Node, *grads: Any) -> Any:
     expected = len(node.metas)
     if len(grads) != expected:
         raise TypeError(f"expected {expected} arguments, got {len(grads)} arguments instead")
-    results = tuple(node.run(list(grads), TENSOR, None))
+    in_rules, state.now.in_rules = state.now.in_rules, True
+    try:
+        results = tuple(node.run(list(grads), TENSOR, None))
+    finally:
+        state.now.in_rules = in_rules
     return results[0] if len(results) == 1 else results
 
 
@@ -125,7 +136,7 @@ def backward(
     roots = as_tuple(tensors)
     gradients = gradients_of(roots, grad_tensors)
     keep = create_graph if retain_graph is None else retain_graph
-    _run(roots, gradients, keep, create_graph, accumulate=True, inputs=inputs)
+    _run(roots, gradients, grad_tensors, keep, create_graph, accumulate=True, inputs=inputs)
 
 
 def grad(
@@ -180,8 +191,9 @@ def grad(
     if is_grads_batched:
         found = _batched(roots, wanted, grad_outputs, keep, create_graph, allow_unused)
     else:
-        gradients = gradients_of(roots, grad_outputs)
-        found = _run(roots, gradients, keep, create_graph, accumulate=False, inputs=wanted)
+        made = gradients_of(roots, grad_outputs)
+        how: dict[str, Any] = {"accumulate": False, "inputs": wanted}
+        found = _run(roots, made, grad_outputs, keep, create_graph, **how)
     if materialize_grads:
         found = [_or_zeros(g, x, create_graph) for g, x in zip(found, wanted)]
     elif not allow_unused:
@@ -218,7 +230,9 @@ def _or_zeros(found: Any, x: Any, create_graph: bool) -> Any:
         raise RuntimeError(
             "materialize_grads cannot be used when the given input is a GradientEdge"
         )
-    return Tensor._from_array(np.zeros_like(x._array), requires_grad=create_graph)
+    zeros = empty_alike(x._array)
+    zeros[...] = 0
+    return Tensor._from_array(zeros, requires_grad=create_graph)
 
 
 def _refuse_unused(found: Sequence[Any], wanted: Sequence[Any]) -> None:
@@ -236,45 +250,62 @@ def _refuse_unused(found: Sequence[Any], wanted: Sequence[Any]) -> None:
 def _run(
     roots: tuple[Any, ...],
     gradients: list[Any],
+    given: Any,
     keep: bool,
     create_graph: bool,
     *,
     accumulate: bool,
     inputs: tuple[Any, ...] | None,
 ) -> list[Any]:
-    """Start the engine; the checks come in PyTorch's order: roots, then inputs."""
+    """Start the engine; the checks come in PyTorch's order: roots, then inputs.
+
+    `gradients` are those of the roots, `given` which of them the user gave.
+    """
     # Gradients that have tangents, or that `vmap` has made batches of, are tensors in any case.
     tensors = running and innermost() is not None
     algebra: Any = TENSOR if create_graph else UNRECORDED if tensors else ARRAY
+    if given is not None and algebra is ARRAY:
+        algebra = ArrayAlgebra([g for g in as_tuple(given) if g is not None])
     start = []
     for i, (root, gradient) in enumerate(zip(roots, gradients)):
         edge = _root_edge(root)
         if edge[0] is None:
             raise NoGradientPathError(i, root)
-        start.append((edge, _of_type(gradient, edge, algebra)))
+        start.append((edge, _of_root(gradient, edge, algebra, i)))
     gradients.clear()  # the engine is to hold them alone
     edges = inputs and [_input_edge(x, i, accumulate=accumulate) for i, x in enumerate(inputs)]
     if create_graph and accumulate:
         _warn_reference_cycle()
     now = state.now
-    recorded, hooks = now.grad_enabled, now.saved_hooks
-    now.grad_enabled = create_graph
-    now.saved_hooks = list(hooks)  # what hooks and rules enter or leave is undone
+    kept = now.grad_enabled, now.saved_hooks, now.in_rules
+    now.grad_enabled = now.in_rules = create_graph and not now.inference
+    now.saved_hooks = list(now.saved_hooks)  # what hooks and rules enter or leave is undone
     try:
         found = run_backward(start, algebra, keep_graph=keep, accumulate=accumulate, inputs=edges)
     finally:
-        now.grad_enabled, now.saved_hooks = recorded, hooks
-    wrapped = {id(g): algebra.wrap(g) for g in found}  # of an input given twice the same tensor
-    return [wrapped[id(g)] for g in found]
+        now.grad_enabled, now.saved_hooks, now.in_rules = kept
+    return algebra.wrap_all(found)
 
 
-def _of_type(gradient: Tensor, edge: Any, algebra: Any) -> Any:
-    """The gradient of a root, in the root's type."""
+def _of_root(gradient: Tensor, edge: Any, algebra: Any, position: int) -> Any:
+    """The gradient of a root, in the root's type.
+
+    Raises:
+        RuntimeError: the root's data was replaced by some of another shape, which this one has.
+    """
     node, output_nr = edge
     meta = node.metas[output_nr]
+    if meta is not None and gradient._array.shape != meta[0]:
+        got, want = list(gradient._array.shape), list(meta[0])
+        raise GradientMismatchError(
+            f"invalid gradient at index {position} - got {got} but expected shape compatible with "
+            f"{want}",
+            ("call", recorded(node)),
+            cure="compute the output again after its data was replaced",
+        )
     if meta is not None and gradient._array.dtype != meta[1]:
         gradient = TENSORS.to_dtype(gradient, dtype=of_numpy(meta[1]))
-    return gradient._array if algebra is ARRAY else gradient
+    return gradient._array if isinstance(algebra, ArrayAlgebra) else gradient
 
 
 def _root_edge(root: Any) -> Any:

@@ -14,22 +14,38 @@ import numpy as np
 
 from clew.autograd.modes import no_grad
 from clew.autograd.saved import PackedTensor, SavedTensor, SavedTuple
-from clew.dispatch import ARRAYS, TENSORS, apply_inplace
-from clew.errors import GradientMismatchError, NanGradientError, UnpackedError, recorded, typed
+from clew.autograd.views import refuse_inference
+from clew.config import warn_once
+from clew.dispatch import ARRAYS, TENSORS, apply_inplace, as_torch_says, check_fit
+from clew.errors import (
+    EXPANDED,
+    GradientMismatchError,
+    NanGradientError,
+    UnpackedError,
+    recorded,
+    typed,
+)
 from clew.kernels.reduce import sums
 from clew.kernels.shared import Shared
 from clew.op import REGISTRY
 from clew.ops.layout import empty_alike
-from clew.storage import has_no_gaps
+from clew.storage import has_no_gaps, overlaps_itself, root
 from clew.tensor import Tensor
 
 _add = Shared(np.add)
 
 
 class ArrayAlgebra:
-    """First order: gradients are NumPy arrays, rules run on them directly."""
+    """First order: gradients are NumPy arrays, rules run on them directly.
+
+    Attributes:
+        given: the gradients that the user has given: what shares their memory has their version.
+    """
 
     namespace = ARRAYS
+
+    def __init__(self, given: Sequence[Tensor] = ()) -> None:
+        self.given = given
 
     def quiet(self) -> Any:
         """What a whole pass runs in: without NumPy's floating-point warnings."""
@@ -57,7 +73,7 @@ class ArrayAlgebra:
         and operations on Tensors do it: they fail as PyTorch's, or promote as PyTorch's.
         """
         if _unpacked_otherwise(node) is None:
-            raise error
+            raise as_torch_says(error) if isinstance(error, ValueError) else error
         wrapped = [self.wrap(grad) for grad in grads]
         try:
             with no_grad():
@@ -68,7 +84,7 @@ class ArrayAlgebra:
 
     def add_into(self, buffer: list[Any], index: int, grad: Any) -> None:
         """Add to the gradient in a buffer, in place if the buffer alone holds it."""
-        if _is_sole(buffer, index) and buffer[index].dtype == grad.dtype:
+        if _is_sole(buffer, index, whole=True) and buffer[index].dtype == grad.dtype:
             _add(buffer[index], grad, out=buffer[index])
         else:
             buffer[index] = _sum(buffer[index], grad)
@@ -78,12 +94,12 @@ class ArrayAlgebra:
         shape, dtype = meta
         if grad.__class__ is not np.ndarray:
             grad = np.asarray(grad)
+        if grad.dtype != dtype and grad.dtype.kind == "c" and dtype.kind != "c":
+            grad = grad.real
         if grad.shape != shape:
             _check_shape(grad.shape, shape, node, index)
             grad = sum_to(grad, shape)
         if grad.dtype is not dtype and grad.dtype != dtype:
-            if grad.dtype.kind == "c" and dtype.kind != "c":
-                grad = grad.real
             grad = grad.astype(dtype)
         return grad
 
@@ -91,8 +107,15 @@ class ArrayAlgebra:
         """Add into ``leaf.grad``, in place if there is one; `site` is the line of the backward."""
         known = leaf._grad
         if known is not None:
-            _add(known._array, grads[0], out=known._array)
+            if known._meta is not None:
+                refuse_inference(known)
+            unlike = known._array.strides != leaf._array.strides
+            if unlike and overlaps_itself(known._array):
+                raise RuntimeError(EXPANDED)
+            _add_checked(known._array, grads[0])
             known._counter.bump("gradient accumulation in backward", site)
+            if unlike:
+                _check_layout(known._array, leaf._array)
             return
         if _is_sole(grads, 0) and _lies_like(grads[0], leaf._array):
             leaf._grad = Tensor._from_array(grads[0])
@@ -111,7 +134,32 @@ class ArrayAlgebra:
 
     def wrap(self, grad: Any) -> Any:
         """The gradient as hooks and users see it."""
-        return None if grad is None else Tensor._from_array(np.asarray(grad))
+        if grad is None:
+            return None
+        wrapped = Tensor._from_array(np.asarray(grad))
+        if self.given:
+            memory = root(wrapped._array)
+            for tensor in self.given:
+                if root(tensor._array) is memory:
+                    wrapped._counter = tensor._counter
+                    if tensor.is_inference():
+                        wrapped._ensure_meta().inference = True
+        return wrapped
+
+    def wrap_all(self, grads: Sequence[Any]) -> list[Any]:
+        """The gradients that a pass returns: one given twice is one tensor, and those that share
+        memory share a version."""
+        if len(grads) == 1:
+            return [self.wrap(grads[0])]
+        wrapped: dict[int, Any] = {}
+        counters: dict[int, Any] = {}
+        for grad in grads:
+            if id(grad) not in wrapped:
+                wrapped[id(grad)] = tensor = self.wrap(grad)
+                if tensor is not None:
+                    memory = id(root(tensor._array))
+                    tensor._counter = counters.setdefault(memory, tensor._counter)
+        return [wrapped[id(grad)] for grad in grads]
 
     def unwrap(self, grad: Any) -> Any:
         """The gradient that a hook or a user's backward gave."""
@@ -120,6 +168,23 @@ class ArrayAlgebra:
     def is_tensor(self, value: Any) -> bool:
         """Whether a hook's result can be a gradient."""
         return isinstance(value, Tensor)
+
+
+class _Float(float):
+    """A number that a user's program has combined with a tensor; see `OF_USER`."""
+
+
+class _Int(int):
+    """See `_Float`."""
+
+
+class _Complex(complex):
+    """See `_Float`."""
+
+
+OF_USER = {float: _Float, int: _Int, complex: _Complex}
+"""What stands in a rule for a number that was the operand of a recorded call: for PyTorch that is a
+tensor, as against the numbers of the rule itself (Note [Numbers in rules] in ``recording.py``)."""
 
 
 class TensorAlgebra:
@@ -133,10 +198,15 @@ class TensorAlgebra:
 
     def values(self, saved: Sequence[Any], node: Any) -> list[Any]:
         """What a node has saved, tensors connected to the graph."""
-        return [
-            v.unpack(node) if isinstance(v, (SavedTensor, PackedTensor, SavedTuple)) else v
-            for v in saved
-        ]
+        values = []
+        for value in saved:
+            if isinstance(value, (SavedTensor, PackedTensor, SavedTuple)):
+                values.append(value.unpack(node))
+            elif value.__class__ in OF_USER and not node.op.without:
+                values.append(OF_USER[value.__class__](value))
+            else:
+                values.append(value)
+        return values
 
     def run_checked(self, node: Any, grads: list[Any], need: Any, error: Exception) -> NoReturn:
         """Raise the error of a node; if an unpack hook gave it something else, say so."""
@@ -156,12 +226,12 @@ class TensorAlgebra:
         """The gradient in the shape and dtype of what it is the gradient of."""
         shape, dtype = meta
         array = grad._array
+        if array.dtype != dtype and array.dtype.kind == "c" and dtype.kind != "c":
+            grad = TENSORS.real(grad)
         if array.shape != shape:
             _check_shape(array.shape, shape, node, index)
             grad = TENSORS.sum_to_size(grad, size=shape)
-        if array.dtype != dtype:
-            if array.dtype.kind == "c" and dtype.kind != "c":
-                grad = TENSORS.real(grad)
+        if grad._array.dtype != dtype:
             grad = TENSORS.to_dtype(grad, dtype=dtype)
         return grad
 
@@ -170,6 +240,8 @@ class TensorAlgebra:
         known, grad = leaf._grad, grads[0]
         if known is not None:
             leaf._grad = TENSORS.add(known, grad)
+            if leaf._grad._array.strides != leaf._array.strides:
+                _check_layout(leaf._grad._array, leaf._array)
         elif has_no_gaps(leaf._array):
             leaf._grad = TENSORS.copy(leaf.detach(), grad)
         else:
@@ -183,6 +255,10 @@ class TensorAlgebra:
     def wrap(self, grad: Any) -> Any:
         """The gradient as hooks and users see it."""
         return grad
+
+    def wrap_all(self, grads: Sequence[Any]) -> list[Any]:
+        """The gradients that a pass returns."""
+        return list(grads)
 
     def unwrap(self, grad: Any) -> Any:
         """The gradient that a hook or a user's backward gave."""
@@ -232,15 +308,20 @@ _ONE_HOLDER = 2
 """What `sys.getrefcount` says of an object held once, for it holds its argument itself."""
 
 
-def _is_sole(holder: list[Any], index: int) -> bool:
+def _is_sole(holder: list[Any], index: int, *, whole: bool = False) -> bool:
     """Whether ``holder[index]`` is the only reference to that array and its memory.
 
-    A view counts only if it is contiguous: an expanded one has one number in many places.
+    A view counts only if it is contiguous: an expanded one has one number in many places; and, if
+    it is to be the `whole`, only a view of all.
     """
     if getrefcount(holder[index]) != _ONE_HOLDER:
         return False
-    if holder[index].base is None:
+    base = holder[index].base
+    if base is None:
         return True
+    if whole and getattr(base, "nbytes", -1) != holder[index].nbytes:
+        return False
+    del base
     is_view = holder[index].base.__class__ is np.ndarray and holder[index].flags.forc
     return is_view and getrefcount(holder[index].base) == _ONE_HOLDER
 
@@ -253,11 +334,41 @@ def _lies_like(grad: np.ndarray, leaf: np.ndarray) -> bool:
     return grad.strides == leaf.strides and grad.flags.writeable
 
 
+def _check_layout(grad: np.ndarray, leaf: np.ndarray) -> None:
+    """Warn, as PyTorch does, where a gradient does not lie in memory as its leaf."""
+    if has_no_gaps(leaf):
+        alike = all(s == t or n == 1 for n, s, t in zip(grad.shape, grad.strides, leaf.strides))
+    else:
+        alike = grad.flags.c_contiguous
+    if not alike:
+        warn_once(
+            "layout",
+            "grad and param do not obey the gradient layout contract. This is not an error, but "
+            "may impair performance.",
+            stacklevel=8,
+        )
+
+
+def _add_checked(known: np.ndarray, grad: np.ndarray) -> None:
+    """Add in place, or raise PyTorch's error where the two do not fit (data may be replaced)."""
+    try:
+        _add(known, grad, out=known)
+    except (ValueError, TypeError) as error:
+        if isinstance(error, ValueError):
+            refused = as_torch_says(error, (known, grad))
+            if isinstance(refused, RuntimeError):
+                raise refused from None
+        check_fit(np.add(known, grad), known)
+        raise
+
+
 def _copied(grad: np.ndarray, like: np.ndarray) -> np.ndarray:
     """A copy laid out as `like` where that is dense, else contiguous."""
     dense = has_no_gaps(like)
     copy = np.empty_like(like, grad.dtype) if dense else np.empty(like.shape, grad.dtype)
-    copy[...] = grad
+    write = REGISTRY["copy"].write
+    assert write is not None
+    write(copy, grad)
     return copy
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from clew import dtypes
 from clew.errors import GradientMismatchError, GradientTypeError, describe
+from clew.rng.target import range_of
 
 
 def check_assigned(tensor: Any, grad: Any) -> None:
@@ -28,18 +29,11 @@ def check_assigned(tensor: Any, grad: Any) -> None:
             ("tensor", describe(tensor)),
             cure="assign a tensor of its own: x.grad = x.detach().clone()",
         )
-    if grad._array.shape != tensor._array.shape:
-        raise GradientMismatchError(
-            f"attempting to assign a gradient of size '{list(grad._array.shape)}' to a tensor of "
-            f"size '{list(tensor._array.shape)}'. Please ensure that the gradient and the tensor "
-            "are the same size",
-            *_both(tensor, grad),
-            cure="assign a gradient of the tensor's shape, or None",
-        )
     if grad._array.dtype != tensor._array.dtype:
-        got, wanted = (dtypes.scalar_name(x._array.dtype) for x in (grad, tensor))
+        got = range_of(grad._array.dtype).c_name
+        wanted = dtypes.scalar_name(tensor._array.dtype)
         raise GradientMismatchError(
-            f"attempting to assign a gradient with dtype '{got.lower()}' to a tensor "
+            f"attempting to assign a gradient with dtype '{got}' to a tensor "
             f"with grad_dtype '{wanted}'. The gradient must match the tensor's "
             "grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype "
             "attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with "
@@ -47,6 +41,14 @@ def check_assigned(tensor: Any, grad: Any) -> None:
             "systems that assume they match.",
             *_both(tensor, grad),
             cure="convert it: x.grad = grad.to(x.dtype)",
+        )
+    if grad._array.shape != tensor._array.shape:
+        raise GradientMismatchError(
+            f"attempting to assign a gradient of size '{list(grad._array.shape)}' to a tensor of "
+            f"size '{list(tensor._array.shape)}'. Please ensure that the gradient and the tensor "
+            "are the same size",
+            *_both(tensor, grad),
+            cure="assign a gradient of the tensor's shape, or None",
         )
 
 

@@ -321,10 +321,22 @@ def _hooked_results(task: GraphTask, node: Node, grads: list[Any]) -> Sequence[A
             call_before(node, grads, algebra)
     results = _results(task, node, grads)
     if hooks is not None and hooks.after:
+        results = _fitted(node, results, algebra)  # before the hooks, as in PyTorch
         results = call_after(node, results, grads, algebra)
     if anomaly.state.enabled and anomaly.state.check_nan:
         algebra.check_nan(node, results)
     return results
+
+
+def _fitted(node: Node, results: Sequence[Any], algebra: Any) -> list[Any]:
+    """What a node gives for each of its edges, in the shape and dtype of what it is for."""
+    fitted = list(results)
+    for i, (following, output_nr) in enumerate(node.edges):
+        if fitted[i] is not None and following is not None:
+            meta = following.metas[output_nr]
+            if meta is not None:
+                fitted[i] = algebra.fit(fitted[i], meta, node, i)
+    return fitted
 
 
 def _deliver(
@@ -378,12 +390,13 @@ def _accumulate(node: AccumulateGrad, grads: list[Any], task: GraphTask) -> None
     hooks = node.hooks
     if hooks is not None and hooks.before:
         call_before(node, grads, algebra)
-    if grads[0] is not None:
-        if node.variable._requires_grad:  # detach_() may have taken it out since
-            with node.lock:
-                algebra.accumulate(node.variable, grads, task.freed.site)
-        if meta.post_accumulate:
-            call_post_accumulate(node)
+    if grads[0] is not None and node.variable._node is not None:
+        raise RuntimeError("leaf variable has been moved into the graph interior")
+    if grads[0] is not None and node.variable._requires_grad:  # detach_() may have taken it out
+        with node.lock:
+            algebra.accumulate(node.variable, grads, task.freed.site)
+    if meta.post_accumulate:
+        call_post_accumulate(node)
     if hooks is not None and hooks.after:
         call_after(node, (), grads, algebra)
     if observers:

@@ -17,7 +17,7 @@ import numpy as np
 
 from clew.autograd import anomaly
 from clew.autograd.function_outputs import wrap_outputs, writer
-from clew.autograd.modes import no_grad, state
+from clew.autograd.modes import call_user, no_grad, state
 from clew.autograd.node import Node, next_sequence_nr
 from clew.autograd.saved import (
     Freed,
@@ -121,7 +121,7 @@ class FunctionNode(Node, FunctionCtx):
 
     def run(self, grads: list[Any], algebra: Any, need: Sequence[bool] | None) -> Sequence[Any]:
         given = [self._materialized(g, i, algebra) for i, g in enumerate(grads)]
-        results = self.apply(*given)
+        results = call_user(self.apply, *given)
         results = results if isinstance(results, tuple) else (results,)
         results = self._checked_count(results)
         picked: list[Any] = []

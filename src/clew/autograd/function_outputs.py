@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from clew.autograd.views import Creation, check_inplace, rebase
+from clew.autograd.views import Creation, check_inplace, rebase, refuse_inference
 from clew.errors import FunctionResultError, LeafModifiedError, describe
 from clew.tensor import Tensor
 
@@ -83,7 +83,7 @@ class _Wrap:
 
     def _written(self, out: Tensor, nr: int, is_input: bool) -> Tensor:
         """An output that the forward has written to."""
-        if out._node is None and out._requires_grad:
+        if out._node is None and out.requires_grad:
             raise LeafModifiedError(out, self.ctx.name(), view=False, tense="has been")
         if not is_input:
             warnings.warn(
@@ -107,6 +107,8 @@ class _Wrap:
                 ("tensor", describe(out)),
             )
         check_inplace(out, self.ctx.name(), records=True)
+        refuse_inference(out)
+        out._grad = None  # a retained one is of what was there before
         rebase(out, self.ctx, nr)
         return out
 
@@ -127,8 +129,11 @@ def _without_history(out: Tensor, is_input: bool, is_dirty: bool) -> Tensor:
 
 
 def _make_view(alias: Tensor, source: Tensor) -> None:
-    base = source._base
-    alias._ensure_meta().base = source if base is None else base
+    base, meta = source._base, alias._ensure_meta()
+    if source.is_inference():
+        meta.inference = True
+    else:
+        meta.base = source if base is None else base
 
 
 def _check_non_differentiable(ctx: Any) -> None:

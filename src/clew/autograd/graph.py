@@ -59,7 +59,10 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
             tensor,
             "call x.requires_grad_(), or compute it from a tensor that requires grad",
         )
-    return GradientEdge(*tensor._gradient_edge())
+    node, output_nr = tensor._gradient_edge()
+    if node is None:  # a view made under no_grad of what requires grad
+        raise NoNodeError("Expected gradient function to be set", tensor)
+    return GradientEdge(node, output_nr)
 
 
 def increment_version(tensor: Any) -> None:
@@ -210,7 +213,7 @@ def register_multi_grad_hook(
         first = _WhenAny(fn)
         return _Handles([t.register_hook(first) for t in tensors if t.requires_grad])
     for tensor in tensors:
-        if not tensor.requires_grad:
+        if tensor._gradient_edge()[0] is None:
             raise NoNodeError("Expected gradient function to be set", tensor)
     every = _WhenAll(tensors, fn)
     return _Handles([t.register_hook(every.hook(i)) for i, t in enumerate(tensors)])

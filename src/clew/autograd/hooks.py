@@ -13,8 +13,9 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from clew.autograd.modes import call_user
 from clew.autograd.node import AccumulateGrad, Node
-from clew.dtypes import described_type
+from clew.dtypes import contiguous_format, described_type
 from clew.errors import HookResultError, HookTypeError
 
 
@@ -31,7 +32,7 @@ def call_tensor_hooks(node: Node, grads: list[Any], algebra: Any) -> None:
     for output_nr, hooks in tables.items():
         for hook in list(hooks.values()):
             given = algebra.wrap(grads[output_nr])
-            returned = hook(given)
+            returned = call_user(hook, given)
             if returned is None:
                 grads[output_nr] = algebra.unwrap(given)
             else:
@@ -70,7 +71,7 @@ def call_before(node: Node, grads: list[Any], algebra: Any) -> None:
     assert node.hooks is not None
     for hook in list(node.hooks.before.values()):
         given = tuple(algebra.wrap(g) for g in grads)
-        returned = hook(given)
+        returned = call_user(hook, given)
         if returned is not None:
             grads[:] = _checked_all(returned, given, hook, node, algebra)
 
@@ -81,7 +82,7 @@ def call_after(node: Node, results: Any, grads: list[Any], algebra: Any) -> list
     given = tuple(algebra.wrap(g) for g in results)
     incoming = tuple(algebra.wrap(g) for g in grads)
     for hook in list(node.hooks.after.values()):
-        returned = hook(given, incoming)
+        returned = call_user(hook, given, incoming)
         if returned is not None:
             _checked_all(returned, given, hook, node, algebra)
             given = returned
@@ -113,7 +114,7 @@ def call_post_accumulate(node: AccumulateGrad) -> None:
     if meta is None or not meta.post_accumulate:
         return
     for hook in list(meta.post_accumulate.values()):
-        returned = hook(variable)
+        returned = call_user(hook, variable)
         if returned is None or returned is variable:
             continue
         if not hasattr(returned, "_gradient_edge"):
@@ -135,6 +136,6 @@ class Retain:
         if tensor is None:
             return
         if tensor._grad is None:
-            tensor._grad = grad.clone()
+            tensor._grad = grad.clone(memory_format=contiguous_format)
         else:
             tensor._grad = tensor._grad + grad

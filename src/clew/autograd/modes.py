@@ -31,12 +31,13 @@ class Modes:
         carries_tangents: forward mode is not turned off.
         saved_hooks: the saved-tensor hooks, innermost last.
         hooks_refused: the error for who enters such hooks, where they are disabled.
+        in_rules: rules of derivatives are being recorded, see Note [Numbers in rules].
         quiet: calls a function with NumPy's warnings off; see Note [Floating-point warnings].
     """
 
     __slots__ = (
-        "carries_tangents", "cut", "grad_enabled", "hooks_refused", "inference", "multithreading",
-        "quiet", "saved_hooks", "view_replay",
+        "carries_tangents", "cut", "grad_enabled", "hooks_refused", "in_rules", "inference",
+        "multithreading", "quiet", "saved_hooks", "view_replay",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -48,6 +49,7 @@ class Modes:
         self.carries_tangents = True
         self.saved_hooks: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = []
         self.hooks_refused: str | None = None
+        self.in_rules = False
         self.quiet: Callable[..., Any] = _first
 
 
@@ -66,6 +68,17 @@ class _State(threading.local):
 
 
 state = _State()
+
+
+def call_user(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a hook or a Function's backward amid rules of derivatives."""
+    if not state.now.in_rules:
+        return function(*args)
+    state.now.in_rules = False
+    try:
+        return function(*args)
+    finally:
+        state.now.in_rules = True
 
 
 def is_grad_enabled() -> bool:

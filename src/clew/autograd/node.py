@@ -37,7 +37,7 @@ from clew.device import CPU, device
 from clew.dtypes import dtype, of_numpy
 from clew.errors import describe, spaced
 from clew.op import NO_ATTRS, Op
-from clew.plan import INPUT, Plan
+from clew.plan import INPUT, NOT_IMPLEMENTED, Plan
 
 _BACKWARD = re.compile(r"Backward(\d*)$")
 
@@ -253,6 +253,8 @@ class OpNode(Node):
                 results[edges[0]] = function(F, incoming, *kept, **named)
                 continue
             wanted = [r and (need is None or need[i]) for i, r in zip(edges, required)]
+            if self.op.variadic_input and self.hooks is not None and self.hooks.after:
+                wanted = [True] * len(edges)  # PyTorch computes all of a list, and hooks see them
             parts = function(F, incoming, *kept, **named, need=wanted)
             for i, part in zip(edges, parts):
                 results[i] = part
@@ -306,6 +308,20 @@ class OpNode(Node):
         return sorted({*super().__dir__(), *names_of(self)})
 
 
+class RefusingNode(OpNode):
+    """The node of an op without a derivative: it runs, to refuse, before all others, and even if
+    nobody asks for what it would give."""
+
+    __slots__ = ()
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.seq = FIRST - 1
+
+    def run(self, grads: list[Any], algebra: Any, need: Sequence[bool] | None) -> Sequence[Any]:
+        return super().run([0 if g is None else g for g in grads], algebra, None)
+
+
 _SAVED = (SavedTensor, PackedTensor)
 
 
@@ -313,7 +329,8 @@ def node_class(op: Op) -> type[OpNode]:
     """The class of an op's nodes, made when the first one is recorded."""
     if op.node_class is None:
         name = op.node_name.rpartition("::")[2]  # of C++, where some of PyTorch's nodes come from
-        op.node_class = type(name, (OpNode,), {"__slots__": (), "op": op})
+        kind = RefusingNode if op.node_name == NOT_IMPLEMENTED else OpNode
+        op.node_class = type(name, (kind,), {"__slots__": (), "op": op})
     found: type[OpNode] = op.node_class
     return found
 
@@ -326,6 +343,11 @@ class AccumulateGrad(Node):
     def __init__(self, variable: Any) -> None:
         self.variable = variable
         self.lock = threading.Lock()
+        try:
+            array = variable._array
+            self.metas = ((array.shape, array.dtype),)  # of now, though the data may be replaced
+        except ValueError:
+            self.metas = (None,)  # a parameter of a lazy module
         self.next_nodes = self.next_nrs = ()
         self.seq = FIRST
         self.site = None
@@ -334,12 +356,6 @@ class AccumulateGrad(Node):
 
     def name(self) -> str:
         return "torch::autograd::AccumulateGrad"
-
-    @property
-    def metas(self) -> tuple[Meta]:  # type: ignore[override]
-        """Those of the leaf as it is now: its data may have been replaced."""
-        array = self.variable._array
-        return ((array.shape, array.dtype),)
 
     def run(self, grads: list[Any], algebra: Any, need: Sequence[bool] | None) -> Sequence[Any]:
         raise TypeError("AccumulateGrad is run by the engine, which knows who owns the gradient")

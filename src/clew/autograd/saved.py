@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from clew.autograd.modes import no_grad, state
+from clew.autograd.modes import call_user, no_grad, state
 from clew.dtypes import described_type
 from clew.errors import (
     DetachError,
     GraphFreedError,
+    InferenceTensorError,
     SavedHookError,
     SavedHookTypeError,
     SavedTensorModifiedError,
@@ -233,7 +234,7 @@ class PackedTensor(Saved):
 
     def unpack(self, node: Any) -> Any:
         """What the unpack hook returns, connected to the graph."""
-        tensor = self.hooks[1](self.packed)
+        tensor = call_user(self.hooks[1], self.packed)
         if not hasattr(tensor, "_gradient_edge"):
             raise SavedHookTypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
@@ -288,10 +289,28 @@ class SavedTuple:
 
 
 def save_input(tensor: Any) -> SavedTensor | PackedTensor:
-    """Keep an input of an op."""
+    """Keep an input of an op.
+
+    Raises:
+        RuntimeError: it is an inference tensor.
+    """
+    if tensor._meta is not None and tensor._meta.inference:
+        refuse_saving(tensor)
     if state.now.saved_hooks:
         return PackedTensor(tensor, state.now.saved_hooks[-1], None)
     return SavedTensor(tensor, tensor._counter.value)
+
+
+def refuse_saving(tensor: Any) -> None:
+    """Raise the error for an inference tensor that a graph should keep."""
+    raise InferenceTensorError(
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+        "inference mode in computation tracked by autograd. To work around this, you can make a "
+        "clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
+        "`torch.inference_mode()`.",
+        tensor,
+        "use x.clone(), or compute x under no_grad instead of inference_mode",
+    )
 
 
 def save_output(alias: Any, output_nr: int) -> SavedTensor | PackedTensor:
@@ -366,9 +385,10 @@ def modified(saved: SavedTensor, node: Any) -> SavedTensorModifiedError:
 def _producer(saved: SavedTensor, node: Any) -> str | None:
     """``output 0 of Exp``, as PyTorch names it."""
     if saved.output_nr is not None:
-        return f"output {saved.output_nr} of {node.short_name()}"
-    edge = saved.tensor._gradient_edge() if saved.tensor._node is not None else None
-    return None if edge is None else f"output {edge[1]} of {edge[0].short_name()}"
+        maker, output_nr = saved.edge(node)
+    else:
+        maker, output_nr = saved.tensor.grad_fn, saved.tensor.output_nr
+    return None if maker is None else f"output {output_nr} of {maker.short_name()}"
 
 
 def _what(saved: SavedTensor, node: Any) -> str:

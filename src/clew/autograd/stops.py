@@ -42,6 +42,9 @@ class Error(_Stop):
         super().__init__(tensors)
         self.message = message
 
+    def name(self) -> str:
+        return "torch::autograd::Error"
+
     def run(self, grads: list[Any], algebra: Any, need: Sequence[bool] | None) -> Sequence[Any]:
         raise TwiceDifferentiatedError(self.message, self)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from clew.autograd.modes import state
 from clew.autograd.node import Node, next_sequence_nr
-from clew.autograd.views import check_inplace
+from clew.autograd.views import check_inplace, refuse_inference
 
 running: list[Any] = []
 """The levels of all threads."""
@@ -150,6 +150,7 @@ class Level:
             getattr(x, "requires_grad", False) for x in (target, *inputs)
         )
         check_inplace(target, name, records)
+        refuse_inference(target)
         raise RuntimeError(
             "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to "
             f"call in-place operation (aten::{name}) that would mutate a captured Tensor. This is "

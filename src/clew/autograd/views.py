@@ -27,7 +27,13 @@ from typing import Any
 from clew.autograd.modes import enable_grad, state
 from clew.autograd.node import AccumulateGrad, Node, next_sequence_nr, node_class
 from clew.autograd.saved import Freed
-from clew.errors import InferenceTensorError, LeafModifiedError, ViewModifiedError, spaced
+from clew.errors import (
+    EXPANDED,
+    InferenceTensorError,
+    LeafModifiedError,
+    ViewModifiedError,
+    spaced,
+)
 from clew.op import REGISTRY, Op
 from clew.plan import plan_for
 from clew.site import here
@@ -62,6 +68,8 @@ class TensorMeta:
         inference: made in inference mode.
         kept_small: a weak reference to what keeps a packed form of it (``saved_small.py``).
         recipe: how it is computed again, or None (``saved_small.py``).
+        counted: an inference tensor that has a version all the same: it was detached from one
+            outside of inference mode, and takes writes there.
         name: a name given by the user.
         tangents: by level of forward mode, or None; see ``dual.py``.
         forward_base: the tensor that a view shares tangents with, where that is not `base`.
@@ -81,6 +89,7 @@ class TensorMeta:
     inference = False
     kept_small: Any = None
     recipe: Any = None
+    counted = False
     name: str | None = None
     tangents: dict[Any, Any] | None = None
     forward_base: Any = None
@@ -130,12 +139,16 @@ def mark_view(
         meta.base = source
     else:
         meta.base = above.base
-        if above.creation is not Creation.NORMAL:
-            creation = above.creation
     if state.now.inference:
         creation = Creation.INFERENCE
     elif not state.now.grad_enabled:
         creation = Creation.NO_GRAD
+    if (
+        above is not None
+        and above.base is not None
+        and (creation is Creation.NORMAL or above.creation is Creation.INFERENCE)
+    ):
+        creation = above.creation
     meta.creation = creation
     if call is not None:
         if state.now.view_replay or call[1].name in _OF_ANOTHER_KIND:
@@ -225,6 +238,19 @@ def move_retained(tensor: Any, node: Node, output_nr: int = 0) -> None:
             node._hooks().retain[output_nr] = keep
 
 
+def refuse_inference(tensor: Any) -> None:
+    """Refuse a write to an inference tensor outside of inference mode."""
+    meta = tensor._meta
+    if meta is not None and meta.inference and not (state.now.inference or meta.counted):
+        raise InferenceTensorError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed."
+            "You can make a clone to get a normal tensor before doing inplace update."
+            "See https://github.com/pytorch/rfcs/pull/17 for more details.",
+            tensor,
+            "write to x.clone(), or do the write inside inference_mode",
+        )
+
+
 def check_inplace(tensor: Any, name: str, records: bool) -> None:
     """Refuse an in-place write that autograd cannot follow, before anything is changed.
 
@@ -233,20 +259,12 @@ def check_inplace(tensor: Any, name: str, records: bool) -> None:
         name: the operation, for messages.
         records: whether the write will be recorded (some operand requires grad, and grad mode).
     """
-    meta = tensor._meta
-    if meta is not None and meta.inference and not state.now.inference:
-        raise InferenceTensorError(
-            "Inplace update to inference tensor outside InferenceMode is not allowed."
-            "You can make a clone to get a normal tensor before doing inplace update."
-            "See https://github.com/pytorch/rfcs/pull/17 for more details.",
-            tensor,
-            "write to x.clone(), or do the write inside inference_mode",
-        )
     if not records:
         return
+    meta = tensor._meta
     if meta is not None and meta.base is not None:
         _check_view(tensor, meta, name)
-    if tensor._node is None and tensor._requires_grad:
+    if tensor._node is None and tensor.requires_grad:
         raise LeafModifiedError(tensor, name, view=False)
 
 
@@ -330,10 +348,11 @@ def rebase(tensor: Any, node: Node, output_nr: int = 0) -> None:
 class CopySlices(Node):
     """The node of a base after a write to one of its views; see Note [Rewriting history]."""
 
-    __slots__ = ("base", "fn", "kind", "view")
+    __slots__ = ("base", "fn", "freed", "kind", "view")
 
     def __init__(self, base: Any, view: Any, fn: Node) -> None:
         self.fn = fn
+        self.freed: Freed | None = None
         self.base: Geometry = geometry(base._array)
         self.view: Geometry = geometry(view._array)
         self.kind = None if view._array.dtype == base._array.dtype else view.dtype
@@ -348,6 +367,8 @@ class CopySlices(Node):
         return "torch::autograd::CopySlices"
 
     def run(self, grads: list[Any], algebra: Any, need: Sequence[bool] | None) -> Sequence[Any]:
+        if self.freed is not None:
+            self.freed.raise_for(self)
         grad = grads[0]
         if grad is None:
             return [None] * len(self.next_nodes)
@@ -358,6 +379,8 @@ class CopySlices(Node):
         meta = self.fn.metas[0]
         if inside is not None:
             inside = algebra.fit(inside, meta, self.fn, 0)
+            if any(s == 0 and n > 1 for n, s in zip(self.view.size, self.view.stride)):
+                raise RuntimeError(EXPANDED)  # PyTorch writes to this view of the gradient
         if self.next_nodes[0] is None or (need is not None and not need[0]):
             results[0] = None
             return results
@@ -366,9 +389,10 @@ class CopySlices(Node):
 
     def release(self, freed: Freed) -> None:
         self.fn.release(freed)
+        self.freed = freed
 
     def kept(self) -> Any:
         return self.fn.kept()
 
     def is_released(self) -> bool:
-        return self.fn.is_released()
+        return self.freed is not None

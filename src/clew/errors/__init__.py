@@ -314,6 +314,12 @@ class ViewModifiedError(AutogradError, RuntimeError):
         )
 
 
+EXPANDED = (
+    "unsupported operation: more than one element of the written-to tensor refers to a single "
+    "memory location. Please clone() the tensor before performing the operation."
+)
+
+
 class ExpandedWriteError(AutogradError, RuntimeError):
     """An in-place write to a tensor of which several elements share one memory location."""
 
@@ -321,8 +327,7 @@ class ExpandedWriteError(AutogradError, RuntimeError):
 
     def __init__(self, tensor: Any, operation: str) -> None:
         super().__init__(
-            "unsupported operation: more than one element of the written-to tensor refers to a "
-            "single memory location. Please clone() the tensor before performing the operation.",
+            EXPANDED,
             ("tensor", describe(tensor)),
             ("memory", f"its strides are {_strides(tensor)}; a stride of 0 repeats one element"),
             ("written", f"by {operation}{spaced('', here())}"),

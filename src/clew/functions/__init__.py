@@ -39,6 +39,7 @@ from clew.functions import quantile as quantile
 from clew.functions import random as random
 from clew.functions import reduce as reduce
 from clew.functions import reflect as reflect
+from clew.functions import rules as rules
 from clew.functions import search as search
 from clew.functions import shape as shape
 from clew.functions import softmax as softmax

@@ -62,14 +62,14 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """
     require_tensors("prelu", input=input, weight=weight)
     shape, count = input.shape, weight.numel()
-    if weight.ndim > 1:
-        raise RuntimeError(
-            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}"
-        )
     if weight.dtype != input.dtype:
         raise RuntimeError(
             "prelu: Type promoting not supported. Got "
             f"{dtypes.SCALAR_NAMES[input.dtype.name]} and {dtypes.SCALAR_NAMES[weight.dtype.name]}"
+        )
+    if weight.ndim > 1:
+        raise RuntimeError(
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}"
         )
     if count == 1:
         aligned = weight.view((1,) * input.ndim) if weight.ndim != input.ndim else weight

@@ -9,7 +9,7 @@ import numpy as np
 from clew.dispatch import OperandError, apply, apply_inplace
 from clew.functions.linalg import refuse_numbers
 from clew.op import REGISTRY, Op
-from clew.outputs import write_out
+from clew.outputs import refuse_recorded, write_out
 from clew.publish import composite
 from clew.tensor import Tensor
 
@@ -22,6 +22,8 @@ _POW, _POW_SCALAR, _RPOW = REGISTRY["pow"], REGISTRY["pow_scalar"], REGISTRY["rp
 @composite()
 def add(self: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     """``self + alpha * other``."""
+    if out is not None:
+        refuse_recorded(out, "add", (self, other))
     if alpha == 1:
         result = apply(_ADD, (self, other))
     else:
@@ -40,6 +42,8 @@ def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
 @composite(aliases=("subtract",), name="sub")
 def sub(self: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     """``self - alpha * other``."""
+    if out is not None:
+        refuse_recorded(out, "sub", (self, other))
     if alpha == 1:
         result = apply(_SUB, (self, other))
     else:

@@ -14,7 +14,7 @@ import numpy as np
 from clew.autograd.modes import state
 from clew.autograd.node import OpNode
 from clew.autograd.transforms import running
-from clew.autograd.views import check_inplace
+from clew.autograd.views import check_inplace, refuse_inference
 from clew.dispatch import apply
 from clew.observers import observers
 from clew.op import REGISTRY, Op
@@ -59,6 +59,7 @@ def _look_anew(target: Tensor, op: Op, attrs: dict[str, Any], name: str) -> Tens
         array = op.forward(target._array, **attrs)
     else:  # an example of `vmap`: the same view of all examples
         array = apply(op, (target,), attrs)._array
+    refuse_inference(target)
     node = None
     if records:
         plan = plan_for(op, 1, 1)

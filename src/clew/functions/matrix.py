@@ -14,6 +14,7 @@ from clew.functions.linalg import matmul
 from clew.op import REGISTRY
 from clew.ops.linalg import cpp_name
 from clew.ops.rules import broadcast_shape, wrap_dim
+from clew.ops.view import view
 from clew.publish import composite
 from clew.tensor import Tensor
 
@@ -141,7 +142,10 @@ def kron(self: Tensor, other: Tensor) -> Any:
     left = apply(_UNSAFE_VIEW, (self,), {"size": tuple(spread_first)})
     right = apply(_UNSAFE_VIEW, (other,), {"size": tuple(spread_second)})
     size = tuple(n * m for n, m in zip(first, second))
-    return apply(_UNSAFE_VIEW, (left * right,), {"size": size})
+    product = left * right
+    if isinstance(product._array, np.ndarray):
+        view.forward(product._array, size=size)  # refuses what PyTorch cannot view so
+    return apply(_UNSAFE_VIEW, (product,), {"size": size})
 
 
 @composite(out=True)

@@ -26,6 +26,14 @@ def sort(
     return _pair("sort", "sort_stable", self, {"stable": stable, **attrs})
 
 
+@composite()
+def argsort(
+    self: Tensor, dim: int = -1, descending: bool = False, stable: bool | None = None
+) -> Any:
+    """The indices that sort along `dim`."""
+    return sort(self, dim, descending, stable=stable)[1]
+
+
 @composite(out=True)
 def msort(self: Tensor) -> Any:
     """The elements in order along the first dimension."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from clew import dtypes
-from clew.dispatch import apply
+from clew.dispatch import TENSORS, apply
 from clew.op import REGISTRY
 from clew.ops.rules import wrap_dim
 from clew.ops.view import infer_size
@@ -47,9 +47,8 @@ def _check_sizes(self: Tensor, kind: dtypes.dtype) -> None:
     if not self._array.ndim:
         raise RuntimeError(f"self.dim() cannot be 0 {view}")
     place = geometry(self._array)
-    if place.stride[-1] != 1:
-        raise RuntimeError(f"self.stride(-1) must be 1 {view}, but got {place.stride[-1]}")
     if new <= size:
+        _check_last_stride(place, view)
         return
     ratio = new // size
     if place.size[-1] % ratio:
@@ -60,11 +59,17 @@ def _check_sizes(self: Tensor, kind: dtypes.dtype) -> None:
         raise RuntimeError(
             f"self.storage_offset() must be divisible by {ratio} {view}, but got {place.offset}"
         )
+    _check_last_stride(place, view)
     for d, stride in enumerate(place.stride[:-1]):
         if stride % ratio:
             raise RuntimeError(
                 f"self.stride({d}) must be divisible by {ratio} {view}, but got {stride}"
             )
+
+
+def _check_last_stride(place: Geometry, view: str) -> None:
+    if place.stride[-1] != 1:
+        raise RuntimeError(f"self.stride(-1) must be 1 {view}, but got {place.stride[-1]}")
 
 
 def _read_as(self: Tensor, kind: dtypes.dtype) -> Tensor:
@@ -93,6 +98,10 @@ def _reshape(self: Tensor, size: tuple[int, ...]) -> Tensor:
     except RuntimeError:
         copied = apply(REGISTRY["clone"], (self,), {"memory_format": "contiguous"})
         return apply(REGISTRY["unsafe_view"], (copied,), {"size": size})
+
+
+# What rules of derivatives call.
+TENSORS.replace(reshape=_reshape)
 
 
 @composite()

@@ -181,6 +181,8 @@ def _corner(src: NDArray, index: NDArray) -> NDArray:
     """The part of `src` that `index` covers."""
     if index.size == 0:
         return np.empty(index.shape, src.dtype)
+    if src.ndim != index.ndim:  # one has no dimension, the other one
+        src = src.reshape(-1)[: index.size].reshape(index.shape)
     return src[tuple(slice(n) for n in index.shape)]
 
 
@@ -200,11 +202,11 @@ def _check_scatter(x: NDArray, dim: int, index: NDArray, src: NDArray | None) ->
         return 0
     _check_dims("self", x, index)
     dim %= max(1, x.ndim)
-    no_larger_than_src = True
+    fits = _fits(index.shape, x.shape, dim)
     if src is not None:
+        fits = fits and _covers(src.shape, index.shape or (1,))
         _check_dims("src", src, index)
-        no_larger_than_src = _fits(index.shape, src.shape, None)
-    if not (_fits(index.shape, x.shape, dim) and no_larger_than_src):
+    if not fits:
         behind = "" if src is None else f" and to be no larger size than src {list(src.shape)}"
         raise RuntimeError(
             f"Expected index {list(index.shape)} to be no larger than self {list(x.shape)} apart "
@@ -212,6 +214,24 @@ def _check_scatter(x: NDArray, dim: int, index: NDArray, src: NDArray | None) ->
         )
     _check_inside(x.shape, dim, index)
     return dim
+
+
+def _covers(shape: Ints, index_shape: Ints) -> bool:
+    """Whether a source has an element for each of the index.
+
+    Raises:
+        IndexError: the index has more dimensions, and is not too large in those before.
+    """
+    if not shape:
+        return all(n <= 1 for n in index_shape)
+    for d, n in enumerate(index_shape):
+        if d == len(shape):
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-d}, {d - 1}], but got {d})"
+            )
+        if n > shape[d]:
+            return False
+    return True
 
 
 def _fits(index_shape: Ints, shape: Ints, free: int | None) -> bool:

@@ -173,4 +173,4 @@ def _flattened(arrays: Sequence[NDArray]) -> list[NDArray] | None:
 @pointwise(twin="rsqrt")
 def reciprocal_root(x: NDArray) -> NDArray:
     """``1 / sqrt(x)``."""
-    return np.reciprocal(np.sqrt(x))
+    return np.true_divide(1, np.sqrt(x))  # of complex zeros too; see `reciprocal`

@@ -67,6 +67,8 @@ def index_add(x: NDArray, dim: int, index: NDArray, source: NDArray) -> NDArray:
     Raises PyTorch's errors for shapes that do not fit and for an index outside of `dim`.
     """
     _check_index_add(x, dim, index, source)
+    if not x.size:
+        return x.copy()
     out = np.array(widen(x), order="C")
     lines = out.reshape(x.shape or (1,))
     add_slices(lines, dim % lines.ndim, index.reshape(-1), widen(source))
@@ -112,10 +114,16 @@ def _check_index_add(x: NDArray, dim: int, index: NDArray, source: NDArray) -> N
             f"({scalar_name(source.dtype)}) must have the same scalar type"
         )
     dim %= max(1, x.ndim)
-    if x.ndim == source.ndim > 0 and index.size != source.shape[dim]:
+    if dim and dim >= source.ndim:
+        raise RuntimeError(
+            f"index_add_(): Indexing dim {dim} is out of bounds of the source tensor with dim "
+            f"{source.ndim}"
+        )
+    n = source.shape[dim] if source.ndim else 1
+    if index.size != n:
         raise RuntimeError(
             f"index_add_(): Number of indices ({index.size}) should be equal to "
-            f"source.size(dim): ({source.shape[dim]}), for dim: {dim}"
+            f"source.size(dim): ({n}), for dim: {dim}"
         )
     others = [d for d in range(x.ndim) if d != dim]
     if x.ndim != source.ndim or any(x.shape[d] != source.shape[d] for d in others):
@@ -124,7 +132,7 @@ def _check_index_add(x: NDArray, dim: int, index: NDArray, source: NDArray) -> N
             f"dimension. Got self.shape = {list(x.shape)} source.shape = {list(source.shape)}"
         )
     size = x.shape[dim] if x.ndim else 1
-    outside = first_outside(index, size)
+    outside = first_outside(index, size) if x.size else None
     if outside is not None and x.ndim > 1:
         raise RuntimeError(f"index {outside} is out of bounds for dimension {dim} with size {size}")
     if outside is not None:

@@ -6,6 +6,7 @@ vector instructions where NumPy has none for the processor (`expm1` takes NumPy 
 long on one with AVX2); halves are computed in float32, in blocks that stay in the cache.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ class Shared:
         dtype: the type of its results where that is not its operands'.
     """
 
-    def __init__(self, function: np.ufunc, twin: str = "", dtype: Any = None) -> None:
+    def __init__(self, function: Callable[..., Any], twin: str = "", dtype: Any = None) -> None:
         self.function = function
         self.twin = twin
         self.dtype = dtype

@@ -9,7 +9,7 @@ import numpy as np
 
 from clew import dtypes
 from clew.autograd.modes import state
-from clew.autograd.views import check_inplace
+from clew.autograd.views import check_inplace, refuse_inference
 from clew.device import CPU, device
 from clew.errors import RequiresGradError
 from clew.functions.shape import sizes
@@ -224,6 +224,7 @@ def set_(
     given = isinstance(source, Tensor) and source.requires_grad
     records = (self.requires_grad or given) and state.now.grad_enabled
     check_inplace(self, "set_", records)
+    refuse_inference(self)
     op, mask = REGISTRY["replaced_memory"], self.requires_grad | given << 1
     pending = before_write(op, (self, source), NO_ATTRS, mask) if records else None
     self._array = array
@@ -280,10 +281,10 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
             self,
             "resize x.detach(), or make another view: x.view(size), x[:n]",
         )
-    check_inplace(self, "resize_", records=False)
     shape = sizes(size)
     if shape == self._array.shape:
         return self
+    refuse_inference(self)
     if any(n < 0 for n in shape):
         raise RuntimeError(f"resize_: a size cannot be negative, but got {list(shape)}")
     self._array = resized(self._array, shape)

@@ -39,6 +39,7 @@ from clew.ops import order as order
 from clew.ops import pad as pad
 from clew.ops import piecewise as piecewise
 from clew.ops import pool as pool
+from clew.ops import power as power
 from clew.ops import pseudo as pseudo
 from clew.ops import random as random
 from clew.ops import recurrent as recurrent

@@ -193,8 +193,9 @@ def mish_backward(grad: Any, x: Any) -> Any:
     np.divide(np.add(g, 1, out=g), out, out=out)
     out *= 4
     out *= sigmoid.forward(x)
-    out *= np.minimum(x, 20)  # beyond it this term is 0
+    out *= np.minimum(x, 20)  # beyond it this term is 0, but nan at infinity
     out += t
+    out += np.multiply(x, 0)
     out *= grad
     return out
 

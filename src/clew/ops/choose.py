@@ -10,13 +10,14 @@ import numpy as np
 from clew.kernels.pointwise import MANY
 from clew.kernels.select import SELECTABLE, choose, keep_where, limited
 from clew.op import op
+from clew.ops.layout import copy_alike
 from clew.ops.scalars import checked_number
 from clew.packing import two_kinds
 from clew.promotion import arithmetic
 from clew.rng.target import range_of
 
 
-@op("where(condition, self, other)", publish=(), jvp="linear")
+@op("where(condition, self, other)", publish=(), jvp="linear", mixes=True)
 def where(condition: Any, x: Any, y: Any) -> Any:
     """`self` where `condition`, else `other`."""
     if condition.dtype != np.bool_:
@@ -193,12 +194,12 @@ def masked_fill_tensor(x: Any, mask: Any, value: Any) -> Any:
 
 @masked_fill_tensor.grad("self")
 def _(F: Any, grad: Any, mask: Any) -> Any:
-    return F.where(mask, 0, grad)
+    return F.masked_fill(grad, mask, 0)
 
 
 @masked_fill_tensor.grad("value")
 def _(F: Any, grad: Any, mask: Any) -> Any:
-    return F.sum_all(F.where(mask, grad, 0))
+    return F.sum_all(F.masked_select(grad, mask))
 
 
 def _fill_where_number(x: Any, mask: Any, *, value: Any) -> None:
@@ -209,12 +210,14 @@ def _fill_where_number(x: Any, mask: Any, *, value: Any) -> None:
     write=_fill_where_number)  # fmt: skip
 def masked_fill(x: Any, mask: Any, *, value: Any) -> Any:
     """`self` with a number where `mask` is true."""
+    if value.__class__ is int and value == 0 and mask.dtype == np.bool_ and x.flags.c_contiguous:
+        return np.asarray(keep_where(np.logical_not(mask), x), order="C")  # as rules do
     return np.asarray(np.where(mask, _filling(x, mask, value), x), order="C")
 
 
 @masked_fill.grad("self")
 def _(F: Any, grad: Any, mask: Any) -> Any:
-    return F.where(mask, 0, grad)
+    return F.masked_fill(grad, mask, 0)
 
 
 @op("nan_to_num(self; nan=None, posinf=None, neginf=None)", inplace=True, domain="real")
@@ -222,9 +225,10 @@ def nan_to_num(x: Any, *, nan: Any, posinf: Any, neginf: Any) -> Any:
     """Replace NaN and infinities by numbers; by default 0 and the largest finite values."""
     if x.dtype.kind in "biu":
         return x.copy()
-    return np.nan_to_num(x, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
+    nan = 0.0 if nan is None else nan
+    return np.nan_to_num(copy_alike(x), copy=False, nan=nan, posinf=posinf, neginf=neginf)
 
 
 @nan_to_num.grad("self")
 def _(F: Any, grad: Any, self: Any) -> Any:
-    return F.where(F.isfinite(self), grad, 0)
+    return F.mul(grad, F.isfinite(self))

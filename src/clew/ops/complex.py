@@ -26,7 +26,7 @@ def view_as_real(x: Any) -> Any:
 
 @view_as_real.grad("self")
 def _(F: Any, grad: Any) -> Any:
-    return F.view_as_complex(F.clone(grad, memory_format="contiguous"))
+    return F.view_as_complex(F.in_order(grad))
 
 
 @op("view_as_complex(self)", view=True, publish=("function",), tensors_only=True, jvp="linear")
@@ -46,19 +46,19 @@ def view_as_complex(x: Any) -> Any:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if x.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
+    if geometry(x).offset % 2:
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
     strides = element_strides(x)
     if strides[-1] != 1:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
     if any(s % 2 for s in strides[:-1]):
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
-    if geometry(x).offset % 2:
-        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
     return x.view(np.complex64 if x.dtype == np.float32 else np.complex128)[..., 0]
 
 
 @view_as_complex.grad("self")
 def _(F: Any, grad: Any) -> Any:
-    return F.view_as_real(grad)
+    return F.view_as_real(F.in_order(grad))
 
 
 @op("imag(self)", publish=(), jvp="linear", self=lambda F, grad: grad * 1j)
@@ -107,7 +107,8 @@ def _check_parts(first: Any, second: Any) -> None:
         )
 
 
-@op("complex(real, imag)", publish=("function",), tensors_only=True, jvp="linear")
+@op("complex(real, imag)", publish=("function",), tensors_only=True, jvp="linear",
+    mixes=True)  # fmt: skip
 def complex_(real: Any, imag: Any) -> Any:
     """Complex numbers from their real and imaginary parts.
 
@@ -131,7 +132,7 @@ def _(F: Any, grad: Any) -> Any:
     return F.imag(grad)
 
 
-@op("polar(abs, angle)", publish=("function",), tensors_only=True)
+@op("polar(abs, angle)", publish=("function",), tensors_only=True, mixes=True)
 def polar(abs: Any, angle: Any) -> Any:
     """Complex numbers from their absolute values and angles.
 

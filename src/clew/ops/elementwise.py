@@ -12,11 +12,12 @@ import numpy as np
 
 from clew.kernels.division import by_number
 from clew.kernels.half import is_half, narrow, widen
-from clew.kernels.pointwise import in_place, pointwise, reciprocal_root
+from clew.kernels.pointwise import in_place, pointwise
 from clew.kernels.shared import Shared
 from clew.op import of_number, op
-from clew.ops.rules import conj, is_complex, over, times
-from clew.promotion import Unrounded, arithmetic
+from clew.ops.layout import in_order_of_operands
+from clew.ops.rules import conj, over, times
+from clew.promotion import Unrounded
 
 _ARITHMETIC: dict[str, Any] = {"promote": "arithmetic", "inplace": True}
 _DIFFERENCE: dict[str, Any] = {"promote": "difference", "inplace": True}
@@ -40,7 +41,8 @@ def _rounded_once(formula: Any, *operands: Any) -> Any:
 
 add = op(
     "add(self, other)", np.add, doc="``self + other``.", jvp="linear", domain="real", publish=(),
-    self=lambda F, grad: grad, other=lambda F, grad: grad, large=Shared(np.add), **_ARITHMETIC,
+    in_rules="AddBackward1", self=lambda F, grad: grad, other=lambda F, grad: grad,
+    large=Shared(np.add), **_ARITHMETIC,
 )  # fmt: skip
 
 
@@ -82,7 +84,8 @@ def _are_floats(*operands: Any) -> bool:
     )
 
 
-@op("sub(self, other)", jvp="linear", domain="real", publish=(), large=Shared(np.subtract),
+@op("sub(self, other)", jvp="linear", domain="real", publish=(), in_rules="SubBackward1",
+    large=Shared(np.subtract),
     self=lambda F, grad: grad, other=lambda F, grad: -grad, **_DIFFERENCE)  # fmt: skip
 def sub(x: Any, y: Any) -> Any:
     """``self - other``."""
@@ -90,16 +93,18 @@ def sub(x: Any, y: Any) -> Any:
 
 
 op("sub_scaled(self, other; *, alpha)", _minus, node="SubBackward0", jvp="linear", domain="real",
-    publish=(), self=lambda F, grad: grad, other=lambda F, grad, *, alpha: grad * -alpha,
+    publish=(), self=lambda F, grad: grad,
+    other=lambda F, grad, *, alpha: -grad if alpha == 1 else -grad * alpha,
     large=_minus, doc="``self - alpha * other``.", **_DIFFERENCE)  # fmt: skip
 
 
 @op("rsub(self, other)", jvp="linear", domain="real", publish=(), promote="difference",
-    overloads=(of_number("other", "RsubBackward1"),), self=lambda F, grad: -grad,
-    other=lambda F, grad: grad)  # fmt: skip
+    overloads=(of_number("other", "RsubBackward1"),), in_rules="SubBackward0",
+    self=lambda F, grad: -grad,
+    other=lambda F, grad: grad, mixes=False)  # fmt: skip
 def rsub(x: Any, y: Any) -> Any:
     """``other - self``."""
-    return np.subtract(y, x)
+    return in_order_of_operands(np.asarray(np.subtract(y, x)), (y, x))
 
 
 mul = op(
@@ -109,6 +114,7 @@ mul = op(
     jvp="bilinear",
     domain="real",
     number_first=True,
+    in_rules="MulBackward1",
     aliases=("multiply",),
     self=lambda F, grad, other: times(F, grad, other),
     other=lambda F, grad, self: times(F, grad, self),
@@ -119,7 +125,7 @@ mul = op(
 
 
 @op("div(self, other)", promote="quotient", aliases=("true_divide",), domain="nonzero",
-    publish=(), inplace=True, large=Shared(np.true_divide))  # fmt: skip
+    publish=(), inplace=True, in_rules="DivBackward1", large=Shared(np.true_divide))  # fmt: skip
 def div(x: Any, y: Any) -> Any:
     """``self / other``."""
     return np.true_divide(x, y)
@@ -232,107 +238,22 @@ def _(F: Any, grad: Any, self: Any, other: Any) -> Any:
     return -grad * F.div_rounded(self, other, "trunc")
 
 
-@op("pow(self, exponent)", node="PowBackward1", domain="positive", tensors_only=True,
-    **_ARITHMETIC)  # fmt: skip
-def pow(x: Any, y: Any) -> Any:
-    """``self ** exponent`` of two tensors."""
-    return _power(x, y)
-
-
-@pow.grad("self")
-def _(F: Any, grad: Any, self: Any, exponent: Any, result: Any) -> Any:
-    value = grad * conj(F, exponent * F.pow(self, exponent - 1))
-    return F.where(exponent == 0, F.zeros_like(value), value)
-
-
-@pow.grad("exponent")
-def _(F: Any, grad: Any, self: Any, exponent: Any, result: Any) -> Any:
-    if is_complex(result) and not is_complex(self):
-        self = F.to_dtype(self, dtype=result.dtype)  # a negative number has a complex logarithm
-    value = grad * conj(F, result * F.log(self))
-    # 0 ** y is constant in y >= 0, and log(0) must not make it nan.
-    return F.where(F.logical_and(self == 0, _not_negative(F, exponent)), F.zeros_like(value), value)
-
-
-@op("pow_scalar(self; exponent)", node="PowBackward0", publish=(), domain="positive", inplace=True,
-    label="pow")  # fmt: skip
-def pow_scalar(x: Any, *, exponent: Any) -> Any:
-    """``self ** exponent`` for a number."""
-    if x.dtype.kind in "iu" and isinstance(exponent, int) and exponent < 0:
-        raise RuntimeError("Integers to negative integer powers are not allowed.")
-    x, exponent = arithmetic([x, exponent])
-    return _power(x, exponent)
-
-
-@pow_scalar.grad("self")
-def _(F: Any, grad: Any, self: Any, *, exponent: Any) -> Any:
-    if exponent == 0:
-        return F.zeros_like(self)
-    if exponent == 2:
-        return grad * conj(F, 2 * self)
-    return grad * conj(F, exponent * F.pow_scalar(self, exponent=exponent - 1))
-
-
-@op("rpow(exponent, base)", node="PowBackward2", publish=(), promote="arithmetic",
-    jvp="elementwise")  # fmt: skip
-def rpow(x: Any, base: Any) -> Any:
-    """``base ** exponent`` for a number as the base."""
-    return _power(base, x)
-
-
-@rpow.grad("exponent")
-def _(F: Any, grad: Any, exponent: Any, base: Any, result: Any) -> Any:
-    value = grad * conj(F, result * F.log(F.full(result, size=(), value=base)))
-    if base != 0:
-        return value
-    return F.where(_not_negative(F, exponent), F.zeros_like(value), value)
-
-
-def _not_negative(F: Any, x: Any) -> Any:
-    """Where a number is real and at least zero."""
-    if not is_complex(x):
-        return x >= 0
-    return F.logical_and(F.imag(x) == 0, F.real(x) >= 0)
-
-
-_reciprocal = Shared(np.reciprocal, "reciprocal")
-
-
-def _power(x: Any, exponent: Any) -> Any:
-    """Small exponents by multiplication: NumPy's float power is many times slower."""
-    if exponent.__class__ in (int, float):
-        if exponent == 2:
-            return np.multiply(x, x)
-        if exponent == 3:
-            return _rounded_once(lambda x: x * x * x, x)
-        if exponent == 1:
-            return np.array(x)
-        if exponent == 0.5 and x.dtype.kind == "f":
-            return np.sqrt(x)
-        if exponent == -1 and x.dtype.kind == "f":
-            return _reciprocal(x)
-        if exponent == -2 and x.dtype.kind == "f":
-            return _rounded_once(lambda x: _reciprocal(np.asarray(x * x)), x)
-        if exponent == -0.5 and x.dtype.kind == "f":
-            return reciprocal_root(x)
-    if _is_integer(x) and _is_integer(exponent) and np.less(exponent, 0).any():
-        inverse = np.where(np.abs(x) == 1, np.power(x, np.abs(exponent)), 0)
-        return np.where(np.less(exponent, 0), inverse, np.power(x, np.maximum(exponent, 0)))
-    return np.power(x, exponent)
-
-
 # -- minimum, maximum and friends
 
 
 def _extremum(name: str, function: Any, aliases: tuple[str, ...] = ()) -> Any:
     """An elementwise choice of one of two; equal values share the gradient."""
-    wins = {"maximum": "ge", "minimum": "le"}[name]
+    loses, wins = {"maximum": ("lt", "gt"), "minimum": ("gt", "lt")}[name]
+
+    def shared(F: Any, grad: Any, self: Any, other: Any, chosen: str) -> Any:
+        halves = F.where(F.eq(self, other), grad / 2, grad)
+        return F.masked_fill(halves, getattr(F, chosen)(self, other), 0)
 
     def of_self(F: Any, grad: Any, self: Any, other: Any) -> Any:
-        return F.mul(grad, _share(F, wins, self, other, grad))
+        return shared(F, grad, self, other, loses)
 
     def of_other(F: Any, grad: Any, self: Any, other: Any) -> Any:
-        return F.mul(grad, 1 - _share(F, wins, self, other, grad))
+        return shared(F, grad, self, other, wins)
 
     return op(
         f"{name}(self, other)", function, doc=f"Elementwise {name}; see `np.{name}`.",
@@ -351,15 +272,11 @@ def _first_wins(name: str, function: Any) -> Any:
     return op(
         f"{name}(self, other)", function, doc=f"Elementwise {name}; see `np.{name}`.",
         promote="arithmetic", tensors_only=True, domain="off_ties",
-        self=lambda F, grad, self, other: F.where(first(F, self, other), grad, 0),
-        other=lambda F, grad, self, other: F.where(first(F, self, other), 0, grad),
+        self=lambda F, grad, self, other: F.masked_fill(
+            grad, F.logical_not(first(F, self, other)), 0
+        ),
+        other=lambda F, grad, self, other: F.masked_fill(grad, first(F, self, other), 0),
     )  # fmt: skip
-
-
-def _share(F: Any, wins: str, first: Any, second: Any, like: Any) -> Any:
-    """1 where the first is chosen, 0 where the second is, 1/2 where they are equal."""
-    better, equal = getattr(F, wins)(first, second), F.eq(first, second)
-    return F.cast_like(better, like) - F.cast_like(equal, like) * 0.5
 
 
 def _inverse_square(F: Any, x: Any, y: Any) -> Any:
@@ -384,8 +301,8 @@ atan2 = op(
 hypot = op(
     "hypot(self, other)", np.hypot, doc="``sqrt(self**2 + other**2)``.", domain="nonzero",
     tensors_only=True,
-    self=lambda F, grad, self, result: grad * (self / result),
-    other=lambda F, grad, other, result: grad * (other / result),
+    self=lambda F, grad, self, result: grad * self / result,
+    other=lambda F, grad, other, result: grad * other / result,
     **_ARITHMETIC,
 )  # fmt: skip
 

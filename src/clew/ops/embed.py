@@ -7,14 +7,22 @@ from typing import Any
 import numpy as np
 
 from clew.op import op
+from clew.ops.layout import copy_alike
 from clew.ops.strided import put_strided
 from clew.ops.view import diagonal, select, slice_
-from clew.storage import Geometry
+from clew.storage import Geometry, flat_storage, geometry, overlaps_itself, strided
+
+
+def copied_with_storage(x: Any) -> Any:
+    """A copy that lies in a copy of the whole storage as `x` lies in its own."""
+    if overlaps_itself(x) or not x.size:
+        return copy_alike(x)
+    return strided(flat_storage(x).copy(), geometry(x))
 
 
 def _replaced(x: Any, src: Any, show: Any, **attrs: Any) -> Any:
     """A copy of `x` in which what the view op `show` shows is `src` (an array, or a number)."""
-    out = np.array(x)
+    out = copied_with_storage(x)
     part = show.forward(out, **attrs)
     if isinstance(src, np.ndarray) and src.shape != part.shape:
         raise RuntimeError(

@@ -11,7 +11,7 @@ import numpy as np
 from clew.dtypes import scalar_name
 from clew.kernels.scatter import add_at
 from clew.op import op
-from clew.ops.layout import in_order_of
+from clew.ops.layout import copy_alike, in_order_of
 from clew.ops.scalars import checked_number
 from clew.storage import refuse_overlap
 
@@ -156,8 +156,11 @@ def _write_at(x: Any, values: Any, *indices: Any, accumulate: bool) -> None:
     """``x[indices] = values``, or ``+=``."""
     key = as_key(x.shape, indices)
     if isinstance(values, np.ndarray):
-        _check_values(x, values, key)
-        refuse_overlap(x, values, same=False)
+        if not is_fill(x, key, values):
+            refuse_overlap(x, values, same=False)
+            if not x.size:
+                _refuse_outside(x, key)
+            _check_values(x, values)
     else:
         values = checked_number(values, x.dtype)
     try:
@@ -179,12 +182,22 @@ def _result_shape(x: np.ndarray, key: tuple[Any, ...]) -> tuple[int, ...]:
     return shape
 
 
-def _check_values(x: np.ndarray, values: np.ndarray, key: tuple[Any, ...]) -> None:
-    """Values must have the type of what they are written to, but for one number under a mask."""
-    if values.dtype == x.dtype:
-        return
+def _refuse_outside(x: np.ndarray, key: tuple[Any, ...]) -> None:
+    try:
+        x[key]
+    except IndexError:
+        raise explain(x.shape, key) from None
+
+
+def is_fill(x: np.ndarray, key: tuple[Any, ...], values: np.ndarray) -> bool:
+    """Whether PyTorch takes this for `masked_fill_`: one number for a mask."""
     one_mask = len(key) == 1 and not isinstance(key[0], slice) and key[0].dtype == np.bool_
-    if not (one_mask and values.size == 1):
+    return one_mask and values.size == 1
+
+
+def _check_values(x: np.ndarray, values: np.ndarray) -> None:
+    """Values must have the type of what they are written to."""
+    if values.dtype != x.dtype:
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
             f"{scalar_name(x.dtype)} for the destination and {scalar_name(values.dtype)} for the "
@@ -196,7 +209,7 @@ def _check_values(x: np.ndarray, values: np.ndarray, key: tuple[Any, ...]) -> No
     order="self, indices, values, accumulate", gaps=True, jvp="linear")  # fmt: skip
 def index_put(x: Any, values: Any, *indices: Any, accumulate: bool) -> Any:
     """`self` with `values` where `indices` point, or with them added there."""
-    out = np.array(x)
+    out = copy_alike(x)
     _write_at(out, values, *indices, accumulate=accumulate)
     return out
 
@@ -268,7 +281,7 @@ def _write_put(x: Any, index: Any, source: Any, *, accumulate: bool) -> None:
     write=_write_put, jvp="linear")  # fmt: skip
 def put(x: Any, index: Any, source: Any, *, accumulate: bool) -> Any:
     """`self` with `source` at the flat positions that `index` names, or with it added there."""
-    out = np.array(x)
+    out = copy_alike(x)
     _write_put(out, index, source, accumulate=accumulate)
     return out
 
@@ -361,7 +374,7 @@ def _write_masked(x: Any, mask: Any, source: Any) -> None:
 def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     """`self` with the elements of `source`, in order, where `mask` is true."""
     x, mask = _broadcast(x, mask)
-    out = np.array(x)
+    out = copy_alike(x)
     _write_masked(out, mask, source)
     return out
 

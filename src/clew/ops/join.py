@@ -116,7 +116,7 @@ def stack(*arrays: Any, dim: int) -> Any:
 
 @stack.grad("tensors")
 def _(F: Any, grad: Any, *, dim: int, need: Any) -> Any:
-    return [part if wanted else None for wanted, part in zip(need, F.unbind(grad, dim))]
+    return [F.select(grad, dim, i) if wanted else None for i, wanted in enumerate(need)]
 
 
 @op("block_diag(*tensors)", publish=(), jvp="linear")
@@ -381,7 +381,8 @@ def _(F: Any, grad: Any, self_shape: Any, *, repeats: Any) -> Any:
     apart = F.reshape(grad, tuple(n for pair in zip(repeats, shape) for n in pair))
     if not repeats:
         return apart
-    return F.reshape(F.sum(apart, tuple(range(0, 2 * len(repeats), 2))), self_shape)
+    total = F.sum(apart, tuple(range(0, 2 * len(repeats), 2)))
+    return total if len(repeats) == len(self_shape) else F.reshape(total, self_shape)
 
 
 def repeated_index(repeats: Any, size: int | None) -> np.ndarray:

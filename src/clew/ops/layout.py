@@ -39,18 +39,48 @@ def laid_out_like(x: np.ndarray, result: np.ndarray) -> np.ndarray:
     return out
 
 
+def in_order_of_operands(result: np.ndarray, operands: Sequence[Any]) -> np.ndarray:
+    """The result of an elementwise operation, laid out as PyTorch lays it out.
+
+    PyTorch takes the first operand that has an opinion on the order of two dimensions; NumPy keeps
+    the order of indices as soon as one of the operands has it.
+    """
+    if result.__class__ is not np.ndarray:
+        return np.asarray(result)
+    for x in operands:
+        if x.__class__ is np.ndarray and not x.flags.c_contiguous:
+            break
+    else:
+        return result
+    shape = result.shape
+    arrays = [x for x in operands if x.__class__ is np.ndarray and x.ndim]
+    return in_axes(result, slowest_first(shape, [_spread(x, shape) for x in arrays]))
+
+
+def _spread(x: np.ndarray, shape: Ints) -> Ints:
+    """The strides of an operand in the axes of a result of the shape `shape`."""
+    own = (s if n == m else 0 for n, m, s in zip(x.shape, shape[len(shape) - x.ndim :], x.strides))
+    return (*(0,) * (len(shape) - x.ndim), *own)
+
+
+def in_axes(result: np.ndarray, axes: Ints) -> np.ndarray:
+    """The array itself if it lies dense in memory with `axes` from slowest to fastest, or a copy
+    that does."""
+    shape = tuple([result.shape[axis] for axis in axes])
+    size, steps = result.itemsize, contiguous_strides(shape)
+    if all(result.strides[a] == s * size for a, s in zip(axes, steps)):
+        return result
+    dense = np.empty(shape, result.dtype)
+    dense[...] = result.transpose(axes)
+    return dense.transpose(np.argsort(axes))
+
+
 def in_order_of(result: np.ndarray, x: np.ndarray, key: tuple[Any, ...]) -> np.ndarray:
     """`result`, which is ``x[key]``, laid out as PyTorch lays it out."""
     axes: Ints = tuple(range(result.ndim))
     if not all(k.flags.c_contiguous for k in (x, *key) if not isinstance(k, slice)):
         axes = slowest_first(result.shape, _operands(result.shape, x, key))
-    shape = tuple(result.shape[axis] for axis in axes)
-    steps = contiguous_strides(shape)
-    if all(result.strides[a] == s * result.itemsize for a, s in zip(axes, steps)):
-        return result
-    dense = np.empty(shape, result.dtype)
-    dense[...] = result.transpose(axes)
-    return dense.transpose(np.argsort(axes))
+    return in_axes(result, axes)
 
 
 def slowest_first(shape: Ints, operands: Sequence[Ints]) -> Ints:
@@ -79,6 +109,15 @@ def empty_alike(x: np.ndarray, dtype: Any = None) -> np.ndarray:
     axes = slowest_first(x.shape, (x.strides,))  # NumPy would put expanded dimensions innermost
     made = np.empty([x.shape[a] for a in axes], dtype or x.dtype)
     return made.transpose(np.argsort(axes))
+
+
+def copy_alike(x: np.ndarray) -> np.ndarray:
+    """A dense copy of `x`, its dimensions in the same order."""
+    if 0 not in x.strides:
+        return np.array(x)
+    made = empty_alike(x)
+    made[...] = x
+    return made
 
 
 def _faster(shape: Ints, operands: Sequence[Ints], axis: int, other: int) -> int:

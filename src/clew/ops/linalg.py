@@ -49,18 +49,16 @@ def is_column_major(strides: tuple[int, ...]) -> bool:
 
 def grad_of_left(F: Any, grad: Any, right: Any, strides: tuple[int, ...]) -> Any:
     """The gradient of the left factor of a matrix product, in that factor's memory order."""
-    right = conj(F, right)
     if is_column_major(strides):
-        return F.t(F.mm(right, F.t(grad)))
-    return F.mm(grad, F.t(right))
+        return F.t(F.mm(conj(F, right), F.t(grad)))
+    return F.mm(grad, conj(F, F.t(right)))
 
 
 def grad_of_right(F: Any, grad: Any, left: Any, strides: tuple[int, ...]) -> Any:
     """The gradient of the right factor of a matrix product, in that factor's memory order."""
-    left = conj(F, left)
     if is_column_major(strides):
-        return F.t(F.mm(F.t(grad), left))
-    return F.mm(F.t(left), grad)
+        return F.t(F.mm(F.t(grad), conj(F, left)))
+    return F.mm(conj(F, F.t(left)), grad)
 
 
 def scaled(grad: Any, factor: Any) -> Any:
@@ -138,7 +136,7 @@ def mv(x: Any, y: Any) -> Any:
 
 @mv.grad("self")
 def _(F: Any, grad: Any, vec: Any) -> Any:
-    return F.mul(F.unsqueeze(grad, 1), conj(F, vec))
+    return F.mul(F.reshape(grad, (*grad.shape, 1)), conj(F, vec))
 
 
 @mv.grad("vec")
@@ -274,15 +272,15 @@ def addmm(x: Any, left: Any, right: Any, *, beta: Any, alpha: Any) -> Any:
     Raises:
         RuntimeError: the operands' dimensions, sizes or types do not agree.
     """
-    if left.ndim != 2 or right.ndim != 2:
-        name, wrong = ("mat1", left) if left.ndim != 2 else ("mat2", right)
-        raise RuntimeError(f"{name} must be a matrix, got {wrong.ndim}-D tensor")
     for name, array in (("self", x), ("mat1", left)):
         if array.dtype != right.dtype:
             raise RuntimeError(
                 f"{name} and mat2 must have the same dtype, but got {scalar_name(array.dtype)} "
                 f"and {scalar_name(right.dtype)}"
             )
+    if left.ndim != 2 or right.ndim != 2:
+        name, wrong = ("mat1", left) if left.ndim != 2 else ("mat2", right)
+        raise RuntimeError(f"{name} must be a matrix, got {wrong.ndim}-D tensor")
     try:
         out = product(left, right, "addmm_impl_cpu_", keep_wide=True)
     except ValueError:

@@ -16,17 +16,23 @@ from clew.ops.view import diagonal
 
 
 def _triangle(name: str, keep: Any, drop: str) -> None:
-    @contiguous
-    def forward(x: Any, *, diagonal: int) -> Any:
+    def kept(x: Any, diagonal: int) -> Any:
         if x.ndim < 2:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
-        return np.where(keep(*x.shape[-2:], diagonal), x, x.dtype.type(0))
+        return keep(*x.shape[-2:], diagonal)
+
+    @contiguous
+    def forward(x: Any, *, diagonal: int) -> Any:
+        return np.where(kept(x, diagonal), x, x.dtype.type(0))
+
+    def write(x: Any, *, diagonal: int) -> None:
+        x[..., ~kept(x, diagonal)] = 0
 
     def rule(F: Any, grad: Any, *, diagonal: int) -> Any:
         return getattr(F, name)(grad, diagonal)
 
     op(
-        f"{name}(self; diagonal=0)", forward, inplace=True, jvp="linear", self=rule,
+        f"{name}(self; diagonal=0)", forward, inplace=True, write=write, jvp="linear", self=rule,
         doc=f"Matrices with zeros {drop} their diagonal (or one parallel to it).",
     )  # fmt: skip
 

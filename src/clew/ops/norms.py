@@ -104,22 +104,23 @@ def linalg_vector_norm(x: Any, *, ord: float, dim: Any, keepdim: bool, dtype: An
 def of_norm(F: Any, grad: Any, x: Any, ord: float, norm: Any, dim: Any, keepdim: bool) -> Any:
     """The gradient of a norm of `x`; where the norm is 0, the gradient taken is 0."""
     shape = tuple(x.shape)
-    grad, norm = keep_dims(F, grad, shape, dim, keepdim), keep_dims(F, norm, shape, dim, keepdim)
+    if dim is not None:
+        grad, norm = (keep_dims(F, x, shape, dim, keepdim) for x in (grad, norm))
     if ord == 0:
         return None
     if ord == 1:
         return F.sgn(x) * grad
     if ord == 2:
-        return grad * F.where(F.eq(norm, 0), 0, x / norm)
+        return grad * F.masked_fill(x / norm, F.eq(norm, 0), 0)
     size = F.abs(x)
     if ord in (inf, -inf):
         # The largest elements, nan among them, share the gradient.
         mask = F.cast_like(F.logical_or(F.eq(size, norm), F.isnan(size)), size)
         return F.sgn(x) * (grad / F.sum(mask, dim, keepdim=True) * mask)
     if ord < 1:
-        powers = F.where(F.eq(x, 0), 0, F.pow_scalar(size, ord - 1))
+        powers = F.masked_fill(F.pow_scalar(size, ord - 1), F.eq(x, 0), 0)
         return F.sgn(x) * powers * grad * F.pow_scalar(norm, 1 - ord)
-    scale = F.where(F.eq(norm, 0), 0, grad / F.pow_scalar(norm, ord - 1))
+    scale = F.masked_fill(grad / F.pow_scalar(norm, ord - 1), F.eq(norm, 0), 0)
     if ord < 2:
         return F.sgn(x) * F.pow_scalar(size, ord - 1) * scale
     return x * F.pow_scalar(size, ord - 2) * scale

@@ -76,7 +76,7 @@ def _xlogy(x: Any, y: Any) -> Any:
 
 def _xlogy_of_self(F: Any, grad: Any, self: Any, other: Any) -> Any:
     nothing = both(F, F.eq(self, 0), other <= 0)
-    return F.where(nothing, 0, F.xlogy(grad, other))
+    return F.masked_fill(F.xlogy(grad, other), nothing, 0)
 
 
 def _xlogy_of_other(F: Any, grad: Any, self: Any, other: Any) -> Any:
@@ -136,7 +136,8 @@ def refusing(name: str) -> Any:
 
 
 @op("heaviside(self, values)", inplace=True, node="torch::autograd::NotImplemented",
-    tensors_only=True, self=refusing("heaviside"), values=refusing("heaviside"))  # fmt: skip
+    tensors_only=True, self=refusing("heaviside"), values=refusing("heaviside"),
+    mixes=True)  # fmt: skip
 def heaviside(x: Any, values: Any) -> Any:
     """0 where `self` is negative, 1 where it is positive, `values` where it is 0."""
     if x.dtype != values.dtype:
@@ -152,7 +153,7 @@ def _copysign(x: Any, y: Any) -> Any:
 
 
 def _copysign_of_self(F: Any, grad: Any, self: Any, result: Any) -> Any:
-    return grad * F.where(F.eq(self, 0), 0, result / self)
+    return grad * F.masked_fill(result / self, F.eq(self, 0), 0)
 
 
 op("copysign(self, other)", _copysign, promote="floating", publish=(), inplace=True,

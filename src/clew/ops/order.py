@@ -67,12 +67,6 @@ for _sort in (sort, sort_stable):
         return _put_back(F, grad, indices, self_shape, dim)
 
 
-@op("argsort(self; dim=-1, descending=False, stable=False)")
-def argsort(x: Any, *, dim: int, descending: bool, stable: bool) -> Any:
-    """The indices that sort along `dim`."""
-    return _sorted(x, dim, descending)[1]
-
-
 @op("topk(self; k, dim=-1, largest=True, sorted=True) -> values, indices", publish=(),
     no_grad_outputs=(1,), packings={"indices": INDICES})  # fmt: skip
 def topk(x: Any, *, k: int, dim: int, largest: bool, sorted: bool) -> Any:
@@ -176,8 +170,8 @@ def _median(name: str, skip_nan: bool) -> None:
 
     def rule_of_all(F: Any, grad: Any, self: Any, result: Any) -> Any:
         same_nan = F.logical_and(F.isnan(self), F.isnan(result))
-        mask = F.cast_like(F.logical_or(F.eq(self, result), same_nan), self)
-        return grad * (mask / F.sum_all(mask))
+        mask = F.logical_or(F.eq(self, result), same_nan)
+        return F.masked_fill_tensor(F.zeros_like(self), mask, F.div(grad, F.sum_all(mask)))
 
     @contiguous
     def along(x: Any, *, dim: int, keepdim: bool) -> Any:

@@ -112,7 +112,8 @@ op(
 )  # fmt: skip
 op(
     "threshold_inplace(self; threshold, value)", _threshold, publish=(),
-    node="ThresholdBackward1", inplace=True, domain="off_kinks", self=_threshold_grad,
+    node="ThresholdBackward1", inplace=True, label="threshold", domain="off_kinks",
+    self=_threshold_grad,
 )  # fmt: skip
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from clew.kernels.half import narrow
+from clew.kernels.pointwise import MANY
 from clew.kernels.reduce import kept, sums
 from clew.op import op
 from clew.ops.rules import conj, count, keep_dims, numpy_dtype, wrap_dim, wrap_dims
@@ -103,8 +105,9 @@ def _(F: Any, grad: Any, self_shape: Any) -> Any:
 
 
 def _spread(F: Any, grad: Any, shape: Any, n: int) -> Any:
-    """``expand(grad, shape) / n``, as PyTorch records it; of arrays few elements are divided."""
-    if grad.__class__ is np.ndarray:
+    """``expand(grad, shape) / n``, as PyTorch records it; of large arrays few elements are divided
+    (small ones may be seen and written to, so they lie as PyTorch's)."""
+    if grad.__class__ is np.ndarray and math.prod(shape) >= MANY:
         return F.expand(grad / n, size=shape)
     return F.expand(grad, size=shape) / n
 
@@ -150,8 +153,7 @@ def _extremum_of_all(name: str, function: Any) -> Any:
 def _evenly(F: Any, grad: Any, x: Any, extremum: Any) -> Any:
     """The gradient of an extremum, shared evenly by the elements that reach it."""
     mask = F.logical_or(F.eq(x, extremum), F.logical_and(F.isnan(x), F.isnan(extremum)))
-    weight = F.cast_like(mask, x)
-    return grad * (weight / F.sum_all(weight))
+    return F.masked_fill_tensor(F.zeros_like(x), mask, F.div(grad, F.sum_all(mask)))
 
 
 max_all = _extremum_of_all("max", np.max)
@@ -231,10 +233,12 @@ def _extrema(name: str, function: Any) -> Any:
 
     def rule(F: Any, grad: Any, self: Any, result: Any, *, dim: Any, keepdim: bool) -> Any:
         shape = tuple(self.shape)
-        mask = F.eq(self, keep_dims(F, result, shape, dim, keepdim))
-        weight = F.cast_like(mask, self)
-        total = F.sum(weight, dim, keepdim=True)
-        return keep_dims(F, grad, shape, dim, keepdim) * (weight / total)
+        if not keepdim:
+            dims = wrap_dims(dim, len(shape))
+            kept = tuple(1 if i in dims else n for i, n in enumerate(shape))
+            grad, result = F.reshape(grad, kept), F.reshape(result, kept)
+        mask = F.eq(self, result)
+        return F.mul(F.div(grad, F.sum(mask, dim, keepdim=True)), mask)
 
     return op(
         f"{name}(self; dim=(), keepdim=False)", forward, self=rule,

@@ -36,7 +36,7 @@ def conj(F: Any, x: Any) -> Any:
         return F.conj(x) if x.dtype.kind == "c" else x
     if is_complex(x):
         return F.conj(x)
-    return x.conjugate() if x.__class__ is complex else x
+    return x.conjugate() if isinstance(x, complex) else x
 
 
 _multiply, _divide = Shared(np.multiply), Shared(np.true_divide)
@@ -115,8 +115,9 @@ def keep_dims(F: Any, grad: Any, shape: tuple[int, ...], dim: Any, keepdim: bool
     """`grad` of a reduction with the reduced dimensions put back, of size one."""
     if keepdim or not shape:
         return grad
-    dims = wrap_dims(dim, len(shape))
-    return F.reshape(grad, tuple(1 if i in dims else n for i, n in enumerate(shape)))
+    for d in sorted(wrap_dims(dim, len(shape))):
+        grad = F.unsqueeze(grad, d)
+    return grad
 
 
 def count(shape: tuple[int, ...], dim: Any) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 
 from clew.kernels import gather as kernel
 from clew.op import op
+from clew.ops.layout import copy_alike
 from clew.ops.rules import wrap_dim
 
 # -- an index of as many dimensions as the tensor
@@ -145,7 +146,7 @@ def once_for_zeros(
 @op("differentiable_once(self, refused; message)", publish=(), jvp="linear", node="Error")
 def differentiable_once(x: Any, refused: Any, *, message: str) -> Any:
     """`self`, whose gradient raises if `refused` holds anywhere."""
-    return np.array(x)
+    return copy_alike(x)
 
 
 @differentiable_once.grad("self")
@@ -163,7 +164,7 @@ def refuse_where(x: Any, refused: Any, *, message: str) -> Any:
     """
     if np.any(refused):
         raise RuntimeError(message)
-    return np.array(x)
+    return copy_alike(x)
 
 
 def reduce_grads(

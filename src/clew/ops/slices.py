@@ -12,6 +12,7 @@ from clew.kernels import gather as kernel
 from clew.kernels import rows
 from clew.op import op
 from clew.ops.index import INTEGERS
+from clew.ops.layout import copy_alike
 from clew.ops.rules import wrap_dim
 from clew.ops.scatter import once_for_zeros, reduce_grads
 from clew.ops.strided import refuse_outside
@@ -30,6 +31,8 @@ def index_select(x: Any, index: Any, *, dim: int) -> Any:
         raise RuntimeError(
             f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)"
         )
+    if x.ndim > 1 and index.size and not x.shape[d]:
+        raise RuntimeError("index_select(): self indexing axis dim should be positive")
     if rows.first_outside(index, x.shape[d] if x.ndim else 1) is not None:
         raise IndexError("index out of range in self")
     return rows.take_slices(x, d, index.reshape(-1)) if x.ndim else x.copy()
@@ -77,7 +80,7 @@ def _(F: Any, grad: Any, index: Any, source: Any, *, dim: int, alpha: Any) -> An
 def _as_source(F: Any, part: Any, source: Any) -> Any:
     """The gradient of a source that may lack a dimension of size one."""
     shape = tuple(source.shape)
-    return part if tuple(part.shape) == shape else F.reshape(part, shape)
+    return F.expand(part, shape) if shape else F.reshape(part, shape)
 
 
 def _write_slices(x: Any, index: Any, source: Any, *, dim: int) -> None:
@@ -94,7 +97,7 @@ def _write_slices(x: Any, index: Any, source: Any, *, dim: int) -> None:
     write=_write_slices, tensors_only=True, jvp="linear")  # fmt: skip
 def index_copy(x: Any, index: Any, source: Any, *, dim: int) -> Any:
     """`self` with slice i of `source` in place of slice ``index[i]`` along `dim`."""
-    out = np.array(x)
+    out = copy_alike(x)
     _write_slices(out, index, source, dim=dim)
     return out
 
@@ -186,7 +189,7 @@ def _write_fill(x: Any, index: Any, *, dim: int, value: Any) -> None:
     tensors_only=True)  # fmt: skip
 def index_fill_value(x: Any, index: Any, *, dim: int, value: Any) -> Any:
     """`self` with a number in the slices that `index` names along `dim`."""
-    out = np.array(x)
+    out = copy_alike(x)
     _write_fill(out, index, dim=dim, value=value)
     return out
 
@@ -209,7 +212,7 @@ def _write_fill_tensor(x: Any, index: Any, value: Any, *, dim: int) -> None:
     inplace=True, write=_write_fill_tensor, node="IndexFillBackward1", jvp="linear")  # fmt: skip
 def index_fill(x: Any, index: Any, value: Any, *, dim: int) -> Any:
     """`self` with a 0-d tensor in the slices that `index` names along `dim`."""
-    out = np.array(x)
+    out = copy_alike(x)
     _write_fill_tensor(out, index, value, dim=dim)
     return out
 

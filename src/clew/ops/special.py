@@ -33,11 +33,11 @@ def _function(name: str, kernel: Any, checked: str, rule: Any, **options: Any) -
 
 _function(
     "erf", erf_kernel, "erf_vml_cpu",
-    lambda F, grad, self: grad * (_SLOPE * F.exp(-self * self)), domain="real",
+    lambda F, grad, self: _SLOPE * F.exp(-F.pow_scalar(self, 2)) * grad, domain="real",
 )  # fmt: skip
 _function(
     "erfc", special.erfc, "erfc_vml_cpu",
-    lambda F, grad, self: grad * (-_SLOPE * F.exp(-self * self)), domain="real",
+    lambda F, grad, self: -_SLOPE * F.exp(-F.pow_scalar(self, 2)) * grad, domain="real",
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from clew.dtypes import scalar_name
 from clew.op import op
 from clew.ops.layout import contiguous
-from clew.ops.rules import count, keep_dims, numpy_dtype, wrap_dims
+from clew.ops.rules import conj, count, keep_dims, numpy_dtype, wrap_dims
 from clew.promotion import floating
 
 # -- variance
@@ -52,8 +52,8 @@ def _rounded(value: Any, x: Any) -> Any:
 def _of_variance(F: Any, grad: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
     shape = tuple(x.shape)
     n = count(shape, dim) - correction
-    whole = keep_dims(F, grad, shape, dim, keepdim)
-    mean = F.mean(x, dim, keepdim=True)
+    whole = grad if dim is None else keep_dims(F, grad, shape, dim, keepdim)
+    mean = F.mean_all(x) if dim is None else F.mean(x, dim, keepdim=True)
     if n <= 0 and (dim is None or not shape):
         return whole * F.where(F.eq(x, mean), float("nan"), inf)
     return whole * (2.0 / n if n else inf) * (x - mean)
@@ -63,7 +63,7 @@ def _of_deviation(
     F: Any, grad: Any, x: Any, result: Any, dim: Any, correction: float, keepdim: bool
 ) -> Any:
     # The derivative of the square root at 0 is infinite; 0 is taken instead.
-    half = F.where(F.eq(result, 0), 0, grad / (result * 2))
+    half = F.masked_fill(grad / (result * 2), F.eq(result, 0), 0)
     return _of_variance(F, half, x, dim, correction, keepdim)
 
 
@@ -161,7 +161,7 @@ def logsumexp(x: Any, *, dim: Any, keepdim: bool) -> Any:
 def _(F: Any, grad: Any, self: Any, result: Any, *, dim: Any, keepdim: bool) -> Any:
     shape = tuple(self.shape)
     share = F.exp(self - keep_dims(F, result, shape, dim, keepdim))
-    return keep_dims(F, grad, shape, dim, keepdim) * F.conj(share)
+    return keep_dims(F, grad, shape, dim, keepdim) * conj(F, share)
 
 
 # -- sums that leave out nan, and counts
@@ -185,8 +185,9 @@ def nansum(x: Any, *, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 @nansum.grad("self")
 def _(F: Any, grad: Any, self: Any, *, dim: Any, keepdim: bool) -> Any:
-    whole = keep_dims(F, grad, tuple(self.shape), dim, keepdim)
-    return whole * F.cast_like(F.logical_not(F.isnan(self)), self)
+    shape = tuple(self.shape)
+    whole = grad if dim is None else keep_dims(F, grad, shape, dim, keepdim)
+    return F.expand(whole, shape) * F.cast_like(F.logical_not(F.isnan(self)), self)
 
 
 @op("count_nonzero(self; dim=None)")

@@ -84,7 +84,11 @@ def add_strided(x: Any, *, view: Geometry, base: Geometry, kind: Any = None) -> 
     flat, seen = _laid_out(nothing, base, view, x.dtype)
     places = strided(np.arange(seen.size), view)
     np.add.at(seen, places.reshape(-1), np.asarray(x).reshape(-1))
-    return strided(flat, base).copy()
+    if not _is_dense(base):
+        holders = np.bincount(strided(np.arange(flat.size), base).reshape(-1), minlength=1)
+        if holders.max() > 1:  # of what several elements share, each has a part
+            flat[: holders.size] /= np.maximum(holders, 1).astype(flat.dtype)
+    return strided(flat, base)
 
 
 @add_strided.grad("self")
@@ -97,7 +101,7 @@ def put_strided(x: Any, y: Any, *, view: Geometry, base: Geometry, kind: Any = N
     """A copy of `self`, laid out as `base`, with `other` (None: zeros) where `view` shows."""
     flat, seen = _laid_out(x, base, view, kind)
     strided(seen, view)[...] = 0 if y is None else y
-    return strided(flat, base).copy()
+    return strided(flat, base)
 
 
 @put_strided.grad("self")

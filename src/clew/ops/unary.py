@@ -26,6 +26,13 @@ _COMPILED = ("exp", "expm1", "log", "log1p", "tanh", "reciprocal")
 """The functions that have twins."""
 
 
+def _reciprocal(x: Any, out: Any = None) -> Any:
+    """``1 / x``; NumPy's of complex numbers has another one of 0."""
+    if x.dtype.kind == "c":
+        return np.true_divide(1, x, out=out)
+    return np.reciprocal(x, out=out)
+
+
 def _function(name: str, forward: Any, rule: Any, **options: Any) -> Any:
     if isinstance(forward, np.ufunc):
         options["large"] = Shared(forward, name if name in _COMPILED else "")
@@ -55,17 +62,20 @@ _function("sqrt", np.sqrt, lambda F, grad, result: grad / (2 * conj(F, result)),
 _function(
     "rsqrt",
     reciprocal_root,
-    lambda F, grad, result: -0.5 * grad * conj(F, result * result * result),
+    lambda F, grad, result: -0.5 * grad * conj(F, F.pow_scalar(result, 3)),
     doc="``1 / sqrt(self)``.",
     domain="positive",
 )
 _function(
-    "reciprocal", np.reciprocal, lambda F, grad, result: -grad * conj(F, result * result),
-    domain="nonzero",
+    "reciprocal", _reciprocal, lambda F, grad, result: -grad * conj(F, result * result),
+    domain="nonzero", large=Shared(_reciprocal, "reciprocal"),
 )  # fmt: skip
 _function("sin", np.sin, lambda F, grad, self: grad * conj(F, F.cos(self)))
 _function("cos", np.cos, lambda F, grad, self: grad * -conj(F, F.sin(self)))
-_function("tan", np.tan, lambda F, grad, result: grad * conj(F, 1 + result * result), domain="unit")
+_function(
+    "tan", np.tan, lambda F, grad, result: grad * conj(F, 1 + F.pow_scalar(result, 2)),
+    domain="unit",
+)  # fmt: skip
 _function(
     "asin", np.arcsin, lambda F, grad, self: grad * conj(F, F.rsqrt(1 - self * self)),
     domain="unit", aliases=("arcsin",),
@@ -103,7 +113,7 @@ def _(F: Any, grad: Any, grad_output: Any, output: Any) -> Any:
 
 
 _function(
-    "asinh", np.arcsinh, lambda F, grad, self: grad * conj(F, F.rsqrt(self * self + 1)),
+    "asinh", np.arcsinh, lambda F, grad, self: grad * conj(F, F.rsqrt(F.pow_scalar(self, 2) + 1)),
     aliases=("arcsinh",), inplace="asinh_inplace",
 )  # fmt: skip
 _function(
@@ -199,7 +209,7 @@ def _sign_of_number(x: Any) -> Any:
 def _step(name: str, forward: Any, **options: Any) -> Any:
     """A function that is constant almost everywhere: its gradient is zero."""
     options = {"inplace": True, "jvp": "elementwise", "domain": "off_integers", **options}
-    return op(f"{name}(self)", forward, self=lambda F, grad: F.mul(grad, 0), **options)
+    return op(f"{name}(self)", forward, self=lambda F, grad: F.zeros_like(grad), **options)
 
 
 def _of_floats(function: Any) -> Any:
@@ -220,10 +230,17 @@ op(
 
 @op("round(self; *, decimals=0)", inplace=True, domain="off_integers",
     overloads=(given("decimals", "RoundBackward1"),),
-    self=lambda F, grad: F.mul(grad, 0))  # fmt: skip
+    self=lambda F, grad: F.zeros_like(grad))  # fmt: skip
 def round(x: Any, *, decimals: int) -> Any:
     """Round to `decimals` places, halves to even."""
     return x.copy() if x.dtype.kind in "iu" and not decimals else np.round(x, decimals)
+
+
+op(
+    "in_order(self)", lambda x: x.copy(order="C"), publish=(), node="CloneBackward0",
+    doc="A copy in order, for rules; of Tensors only where it is needed.", jvp="linear",
+    domain="real", self=lambda F, grad: grad,
+)  # fmt: skip
 
 
 @op("clone(self; *, memory_format=None)", jvp="linear", domain="real", self=lambda F, grad: grad)

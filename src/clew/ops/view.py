@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -201,8 +202,8 @@ def unsqueeze(x: Any, *, dim: int) -> Any:
 
 
 @unsqueeze.grad("self")
-def _(F: Any, grad: Any, self_shape: Any) -> Any:
-    return F.reshape(grad, self_shape)
+def _(F: Any, grad: Any, *, dim: int) -> Any:
+    return F.squeeze_dim(grad, dim=dim)
 
 
 @op("squeeze_all(self)", view=True, publish=(), node="SqueezeBackward0", jvp="linear")
@@ -211,9 +212,17 @@ def squeeze_all(x: Any) -> Any:
     return np.squeeze(x) if x.ndim else x.view()
 
 
+def _unsqueezed(F: Any, grad: Any, shape: Any, dims: Sequence[int]) -> Any:
+    """The gradient with those of the dimensions put back that were of size one."""
+    for d in sorted(dims):
+        if shape[d] == 1:
+            grad = F.unsqueeze(grad, d)
+    return grad
+
+
 @squeeze_all.grad("self")
 def _(F: Any, grad: Any, self_shape: Any) -> Any:
-    return F.reshape(grad, self_shape)
+    return _unsqueezed(F, grad, self_shape, range(len(self_shape)))
 
 
 @op("squeeze_dim(self; dim)", view=True, publish=(), node="SqueezeBackward1", jvp="linear")
@@ -224,8 +233,9 @@ def squeeze_dim(x: Any, *, dim: int) -> Any:
 
 
 @squeeze_dim.grad("self")
-def _(F: Any, grad: Any, self_shape: Any) -> Any:
-    return F.reshape(grad, self_shape)
+def _(F: Any, grad: Any, self_shape: Any, *, dim: int) -> Any:
+    dims = (wrap_dim(dim, len(self_shape)),) if self_shape else ()
+    return _unsqueezed(F, grad, self_shape, dims)
 
 
 @op("squeeze_dims(self; dim)", view=True, publish=(), node="SqueezeBackward2", jvp="linear")
@@ -236,8 +246,8 @@ def squeeze_dims(x: Any, *, dim: Any) -> Any:
 
 
 @squeeze_dims.grad("self")
-def _(F: Any, grad: Any, self_shape: Any) -> Any:
-    return F.reshape(grad, self_shape)
+def _(F: Any, grad: Any, self_shape: Any, *, dim: Any) -> Any:
+    return _unsqueezed(F, grad, self_shape, wrap_dims(dim, len(self_shape)) if dim else ())
 
 
 @op("fw_primal(self)", view=True, publish=(), jvp="linear", node="Identity",

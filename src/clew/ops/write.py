@@ -13,14 +13,14 @@ from clew.storage import refuse_overlap
 
 
 def _write_copy(x: Any, source: Any) -> None:
-    source = real_part(source, x.dtype)
     if source.shape != x.shape and not _broadcasts(source.shape, x.shape):
         broadcast = list(broadcast_shape(x.shape, source.shape))
         raise RuntimeError(
             f"output with shape {list(x.shape)} doesn't match the broadcast shape {broadcast}"
         )
     refuse_overlap(x, source, same=True)
-    x[...] = source
+    if x.size:
+        x[...] = real_part(source, x.dtype)
 
 
 def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
@@ -65,7 +65,8 @@ def _write_fill_tensor(x: Any, value: Any) -> None:
             "fill_ only supports 0-dimension value tensor but got tensor with "
             f"{value.ndim} dimensions."
         )
-    x[...] = value
+    if x.size:
+        x[...] = real_part(value, x.dtype)
 
 
 @op("fill_tensor(self, value)", publish=(), inplace=True, label="fill", node="FillBackward1",

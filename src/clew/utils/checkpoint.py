@@ -27,7 +27,7 @@ from clew import rng
 from clew.autograd import Function, backward, engine
 from clew.autograd.graph import saved_tensors_hooks
 from clew.autograd.modes import enable_grad, no_grad, state
-from clew.autograd.saved import PackedTensor, SavedTensor, save_input
+from clew.autograd.saved import PackedTensor, SavedTensor, refuse_saving, save_input
 from clew.errors import (
     CheckpointError,
     CheckpointOptionError,
@@ -143,12 +143,19 @@ def checkpoint(
     contexts = traces or context_fn()
     if not state.now.grad_enabled:
         return function(*args, **kwargs)
+    _refuse_inference(args)
     region = _Region(function, args, kwargs, contexts[1])
     region.early_stop = early_stop if _Overrides.early_stop is None else _Overrides.early_stop
     region.compares = determinism_check == "default"
     region.rng_state = rng.default_generator.state_array() if preserve_rng_state else None
     region.traces = traces
     return region.run(contexts[0], args)
+
+
+def _refuse_inference(args: tuple[Any, ...]) -> None:
+    for x in args:
+        if isinstance(x, Tensor) and x.is_inference():
+            refuse_saving(x)
 
 
 def _refuse_with_reentrance(kwargs: dict[str, Any], has_other_options: bool) -> None:

@@ -19,7 +19,7 @@ from clew.autograd.modes import state
 from clew.autograd.transforms import Level
 from clew.autograd.transforms import like as like_outside
 from clew.autograd.transforms import sample as sample_outside
-from clew.autograd.views import Creation, check_inplace, mark_view
+from clew.autograd.views import Creation, check_inplace, mark_view, refuse_inference
 from clew.func.batching import kinds
 from clew.func.batching.batch import Batch
 from clew.func.batching.randoms import DRAWS, NOT_THE_SAME, check_allowed
@@ -152,6 +152,7 @@ class VmapLevel(Level):
             raise RuntimeError(_unbatched_target(op, name, self._call(values, dims)))
         records = bool(mask) and state.now.grad_enabled and self.records
         check_inplace(target, name, records)
+        refuse_inference(target)
         operands = tuple(self.lifted(x) if isinstance(x, Tensor) else x for x in operands)
         pending = before_write(op, operands, attrs, mask) if records else None
         with self.lowered():

@@ -39,7 +39,7 @@ def median_of_all(op: Op, call: Call, attrs: dict[str, Any]) -> Any:
     return run(op.name.replace("_all", "_dim"), _rows(call), dim=1, keepdim=False)[0]
 
 
-@rule("argmax", "argmin", "argsort", "cumsum", "cumprod")
+@rule("argmax", "argmin", "cumsum", "cumprod")
 def of_all_or_along(op: Op, call: Call, attrs: dict[str, Any]) -> Any:
     """Along a dimension, or in the flat order of each example."""
     if attrs["dim"] is not None:
