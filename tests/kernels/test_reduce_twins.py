@@ -19,6 +19,7 @@ DIMS = [dims for n in (1, 2, 3) for dims in itertools.combinations(range(3), n)]
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reduce, "MANY", 2)
+    monkeypatch.setattr(reduce, "MANY_RUNNING", 2)
     monkeypatch.setattr(reduce, "PIECE", 512)
 
 

@@ -15,8 +15,9 @@ from clew.threads import split
 from .compiled import twins
 from .half import is_half, widen
 
-# From so many elements on twins are called.
-MANY = 1 << 12
+# From so many elements on twins are called (measured).
+MANY = 1 << 16
+MANY_RUNNING = 1 << 12
 
 # Elements of a piece, which takes longer than to hand it to another thread (measured).
 PIECE = 1 << 18
@@ -39,7 +40,7 @@ def sums(x: NDArray, axes: tuple[int, ...] | None, *, squares: bool = False) -> 
 def running(x: NDArray, axis: int, name: str) -> NDArray | None:
     """The "cumsum" or "cumprod" along an axis; None where NumPy is to do it."""
     fast = twins("reduce", x.dtype)
-    if fast is None or x.size < MANY or not _is_plain(x):
+    if fast is None or x.size < MANY_RUNNING or not _is_plain(x):
         return None
     out = np.empty_like(x)
     count, length, inner = prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :])
@@ -94,7 +95,7 @@ def _reduced(x: NDArray, axes: Any, name: str, any_axes: bool) -> NDArray | None
 
 def _of_rows(function: Callable[..., Any], out: NDArray, x: NDArray) -> None:
     count, length = x.shape
-    if count > 1:
+    if count > 1 or length < 2 * PIECE:  # or one piece
         grain = -(-PIECE // length)
         split(lambda start, stop: function(out[start:stop], x[start:stop]), count, grain)
         return
