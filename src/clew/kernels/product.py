@@ -19,8 +19,8 @@ from clew.threads import one_blas_thread, split
 # A product of so many multiplications OpenBLAS does not split.
 FEW = 1 << 18
 
-# Those of the smallest piece, which takes longer than to hand it to another thread (measured).
-PIECE = 1 << 21
+# Those of the smallest piece: handing it over takes up to 60 us, it itself some 150 (measured).
+PIECE = 1 << 22
 
 # Those of a piece, and its rows or columns, where there are more than two: each piece reads the
 # whole other factor, which makes four of 256 rows in all 7 % dearer than one (measured).
