@@ -28,7 +28,7 @@ def test_each_op_is_there_once(tool):
 
 def test_formulas_are_those_of_the_rules(tool):
     ops = tool.REGISTRY
-    assert tool.formula(ops["mul"].rules["self"]) == "`grad * conj(other)`"
+    assert tool.formula(ops["mul"].rules["self"]) == "`times(grad, other)`"
     assert tool.formula(ops["exp"].rules["self"]) == "`grad * conj(result)`"
     assert tool.keeps(ops["mul"]) == "self: other<br>other: self"
     assert tool.keeps(ops["add"]) == "nothing"

@@ -117,14 +117,15 @@ def silu_backward(out, grad, x):
 @_binary
 def mish_backward(out, grad, x):
     f = x.dtype.type
-    one, two, four, large = f(1), f(2), f(4), f(20)
+    zero, one, two, four, large = f(0), f(1), f(2), f(4), f(20)
     for i in range(out.shape[0]):
         low = large if x[i] > large else x[i]
         e = scalar.exp(low)
         grown = e * (e + two)
         below = one / (grown + two)
         bend = four * (grown + one) * below * below * scalar.sigmoid(x[i]) * low
-        out[i] = grad[i] * (bend + grown * below)
+        # Nothing is added but nan at infinity, as PyTorch has it.
+        out[i] = grad[i] * (bend + grown * below + x[i] * zero)
 
 
 @kernel("f[::1]", "f[::1], f[::1], f, f")
