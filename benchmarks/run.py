@@ -16,6 +16,7 @@ import os
 import statistics
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from adapters import ADAPTERS
@@ -64,6 +65,11 @@ def prepare(engine: Engine, workload: str, file: str, expected: list[float]) -> 
     return losses
 
 
+REST = 0.03
+"""Seconds between rounds: threads of OpenMP that wait for work go on running for a while, and
+would take a processor from the engine whose turn is next."""
+
+
 def measure(workload: str, engines: dict[str, Engine], rounds: int, file: str) -> Result:
     """Medians of the seconds of a step, and saved bytes."""
     result = Result(workload)
@@ -82,6 +88,7 @@ def measure(workload: str, engines: dict[str, Engine], rounds: int, file: str) -
     for _ in range(rounds):
         for name, taken in times.items():
             if sum(taken) * WORKLOADS[workload][1] < PATIENCE:
+                time.sleep(REST)
                 taken.append(engines[name].ask("round"))
     result.seconds = {name: statistics.median(taken) for name, taken in times.items()}
     result.saved = {name: engines[name].ask("saved") for name in times}
