@@ -84,11 +84,9 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
     node = None
     if mask and now.grad_enabled and op.rules and result.dtype.kind in "fcV":
         node = record(op, inputs, attrs, mask, (out,))
-    out._node = node
+    out._node, out._output_nr = node, 0
     out._requires_grad = node is not None
     out._cut = None if node is not None else _cut_by(op) if mask else cut
-    if node is not None:
-        out._output_nr = 0
     if now.inference:
         _mark_inference(op, inputs, out)
     if observers:
@@ -133,6 +131,7 @@ def _many(
         out = _new(Tensor)
         out._array = result if result.__class__ is np.ndarray else np.asarray(result)
         out._grad = out._meta = out._node = out._cut = None
+        out._output_nr = 0
         out._requires_grad = False
         if op.view:
             out._counter = inputs[0]._counter

@@ -61,7 +61,7 @@ class Tensor:
     _grad: Tensor | None
     _meta: TensorMeta | None
     _node: Node | None
-    _output_nr: int  # not set where there is no node
+    _output_nr: int
     _requires_grad: bool
 
     # NumPy must leave ``array * tensor`` to the tensor.
@@ -92,6 +92,7 @@ class Tensor:
         t._array = array
         t._counter = new_counter()
         t._node = t._grad = t._meta = t._cut = None
+        t._output_nr = 0
         t._requires_grad = requires_grad
         if requires_grad:
             t._ensure_meta().site = here()
@@ -138,10 +139,7 @@ class Tensor:
 
     @_edge.setter
     def _edge(self, edge: tuple[Node, int] | None) -> None:
-        if edge is None:
-            self._node = None
-        else:
-            self._node, self._output_nr = edge
+        self._node, self._output_nr = (None, 0) if edge is None else edge
 
     def _gradient_edge(self) -> tuple[Any, int]:
         """Where a gradient of this tensor goes: (node, output number), or (None, 0)."""

@@ -70,7 +70,8 @@ def rpow(x: Any, base: Any) -> Any:
 
 @rpow.grad("exponent")
 def _(F: Any, grad: Any, exponent: Any, base: Any, result: Any) -> Any:
-    value = grad * conj(F, result * _log_of_number(base))
+    # Among complex numbers a negative base has a logarithm.
+    value = grad * conj(F, result * _log_of_number(complex(base) if is_complex(result) else base))
     if base != 0:
         return value
     return F.where(_not_negative(F, exponent), F.zeros_like(value), value)
@@ -79,7 +80,7 @@ def _(F: Any, grad: Any, exponent: Any, base: Any, result: Any) -> Any:
 def _log_of_number(x: Any) -> Any:
     """The logarithm of a number, of a real one that is negative nan."""
     if isinstance(x, complex):
-        return cmath.log(x)
+        return cmath.log(x) if x else complex(-math.inf)
     return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
 
 

@@ -44,6 +44,7 @@ class SparseTensor(Tensor):
         made._coordinates, made._elements = indices, values
         made._size, made._coalesced = tuple(size), coalesced
         made._node = made._grad = made._meta = made._cut = None
+        made._output_nr = 0
         made._requires_grad = False
         made._counter = values._counter
         return made

@@ -59,6 +59,7 @@ class VmapLevel(Level):
         out._array = Batch(value, bdim, self)  # type: ignore[assignment]
         out._counter = value._counter
         out._node = out._grad = out._meta = out._cut = None
+        out._output_nr = 0
         out._requires_grad = False
         return out
 
