@@ -264,10 +264,11 @@ def _write(
     except ValueError as error:
         raise as_torch_says(error, arrays) from None
     check_fit(result, array)
-    if op.name in _READ_WHILE_WRITING:
+    memory = array if memory is None else memory
+    if op.name in _READ_WHILE_WRITING and not storage.overlaps_itself(memory):
         for x in arrays[1:]:
             if isinstance(x, np.ndarray):
-                storage.refuse_overlap(array if memory is None else memory, x, same=False)
+                storage.refuse_overlap(memory, x, same=False)
     array[...] = result
 
 

@@ -176,6 +176,27 @@ def without_derivative(t: Any) -> Any:
     return text_of_error(lambda: (y.sum() * 0 + x.sum()).backward())
 
 
+def numbers_outside_where_there_is_nothing(t: Any) -> Any:
+    x = t.zeros(2, 1, 0)
+    x[0, [5]] = 1
+    outside = text_of_error(lambda: t.zeros(0, 3)[[0]])
+    return x[[1, -1], [7, -7]], t.zeros(0, 3)[:, [5]], outside
+
+
+def first_reason_of_refusal(t: Any) -> Any:
+    e, places = t.zeros(1).expand(2, 1), t.zeros(2, 1, dtype=t.int64)
+    calls = [
+        lambda: e.scatter_add_(0, places, e),
+        lambda: e.index_add_(0, places[:, 0], e),
+        lambda: t.view_as_complex(t.eye(2, 3)[:, 1:]),
+        lambda: t.view_as_complex(t.eye(2, 3).unbind(1)[1]),
+        lambda: t.view_as_complex(t.arange(3.0)[1:]),
+        lambda: t.view_as_complex(t.arange(2.0).unfold(0, 2, 1)).tolist(),
+        lambda: t.ones(2, 1, dtype=t.int32).var(1),
+    ]
+    return [text_of_error(call) for call in calls]
+
+
 def sorted_places(t: Any) -> Any:
     return t.argsort(leaf(t), descending=True), t.ones(2, 2).argsort(0)
 

@@ -46,13 +46,13 @@ def view_as_complex(x: Any) -> Any:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if x.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
-    if geometry(x).offset % 2:
-        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
     strides = element_strides(x)
     if strides[-1] != 1:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
-    if any(s % 2 for s in strides[:-1]):
+    if any(s % 2 and n > 1 for n, s in zip(x.shape[:-1], strides)):
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    if geometry(x).offset % 2:
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
     return x.view(np.complex64 if x.dtype == np.float32 else np.complex128)[..., 0]
 
 

@@ -44,6 +44,8 @@ def as_key(shape: tuple[int, ...], indices: Sequence[Any]) -> tuple[Any, ...]:
             _check_mask(index, shape, dim)
             dim += index.ndim
         elif index.dtype in INTEGERS:
+            if 0 in shape and 0 not in shape[dim : dim + 1]:
+                index = np.zeros_like(index)  # where there is nothing to take, any number will do
             dim += 1
         else:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
