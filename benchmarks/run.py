@@ -21,11 +21,8 @@ from pathlib import Path
 
 from adapters import ADAPTERS
 from remote import Engine, Failed
-from tables import Result, line, memory_table, reasons, time_table
+from tables import Result, line, memory_table, put_into_readme, reasons, time_table
 from workloads import WORKLOADS
-
-README = Path(__file__).parent / "README.md"
-START, END = "<!-- table -->", "<!-- end of table -->"
 
 TOLERANCE = 1e-3
 """How far the losses of the first steps may be from the first engine's, as a part of them."""
@@ -154,9 +151,7 @@ def main() -> None:
     text = "\n\n".join(part for part in parts if part)
     print(text)
     if options.write:
-        before, _, rest = README.read_text(encoding="utf-8").partition(START)
-        after = rest.partition(END)[2]
-        README.write_text(f"{before}{START}\n{text}\n{END}{after}", encoding="utf-8")
+        put_into_readme(text, "table")
 
 
 if __name__ == "__main__":

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from adapters import with_clew, with_torch
+from tables import put_into_readme
 from workloads import WORKLOADS, make
 from workloads.step import Step
-
-README = Path(__file__).parent / "README.md"
-START, END = "<!-- saved -->", "<!-- end of saved -->"
 
 
 def _block(t: Any, model: Any, *size: int) -> Step:
@@ -85,9 +82,7 @@ def main() -> None:
     text = table()
     print(text)
     if options.write:
-        before, _, rest = README.read_text(encoding="utf-8").partition(START)
-        after = rest.partition(END)[2]
-        README.write_text(f"{before}{START}\n{text}\n{END}{after}", encoding="utf-8")
+        put_into_readme(text, "saved")
 
 
 if __name__ == "__main__":

@@ -7,10 +7,13 @@ import os
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import geometric_mean
 
 from adapters import ADAPTERS
 from workloads import EXTRA
+
+README = Path(__file__).parent / "README.md"
 
 LIMIT = 1.25
 """Ratios above it are counted under a table."""
@@ -18,6 +21,13 @@ LIMIT = 1.25
 
 CHANCE = 1e6
 """Bytes of resident memory by which equal processes may differ."""
+
+
+def put_into_readme(text: str, name: str) -> None:
+    """Write a text between the marks of its name in README.md."""
+    start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    before, _, rest = README.read_text(encoding="utf-8").partition(start)
+    README.write_text(f"{before}{start}\n{text}\n{end}{rest.partition(end)[2]}", encoding="utf-8")
 
 
 @dataclass

@@ -3,28 +3,16 @@
 import numpy as np
 import pytest
 
+from both_ways import both, close
 from clew.kernels import attention
-from clew.kernels.compiled import switch, twins
+from clew.kernels.compiled import twins
 
 DTYPES = ("float32", "float64")
 
 
-def both(monkeypatch, function, *arguments):
-    """The results with twins, whatever the size, and without."""
+@pytest.fixture(autouse=True)
+def twins_for_all_sizes(monkeypatch):
     monkeypatch.setattr(attention, "_SMALL", 0)
-    fast = function(*arguments)
-    switch(False)
-    try:
-        return fast, function(*arguments)
-    finally:
-        switch(True)
-
-
-def close(fast, plain, dtype):
-    eps = np.finfo(dtype).eps
-    for x, y in zip(fast, plain):
-        assert x.dtype == dtype
-        np.testing.assert_allclose(x, y, rtol=40 * eps, atol=40 * eps)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -42,22 +30,22 @@ def test_tiles(monkeypatch, dtype, tile_rows, scale, keys, kind):
     if mask is not None:
         mask[:, :, 4] = -np.inf
     rest = kind == "causal", scale
-    fast, plain = both(monkeypatch, attention.attention, q, k, v, mask, *rest)
-    close(fast, plain, dtype)
+    fast, plain = both(attention.attention, q, k, v, mask, *rest)
+    close(fast, plain, dtype, 40, 40)
     given = grad, q, k, v, mask, *plain, *rest
-    close(*both(monkeypatch, attention.attention_backward, *given), dtype)
+    close(*both(attention.attention_backward, *given), dtype, 40, 40)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e-40, 3e38])
-def test_extreme_values(monkeypatch, dtype, value):
+def test_extreme_values(dtype, value):
     x = np.random.default_rng(0).normal(size=(1, 1, 4, 11)).astype(dtype)
     x[0, 0, 2, 9] = value
     with np.errstate(all="ignore"):
-        fast, plain = both(monkeypatch, attention.attention, x, x, x, None, False, 0.5)
-        close(fast, plain, dtype)
+        fast, plain = both(attention.attention, x, x, x, None, False, 0.5)
+        close(fast, plain, dtype, 40, 40)
         given = x, x, x, x, None, *plain, False, 0.5
-        close(*both(monkeypatch, attention.attention_backward, *given), dtype)
+        close(*both(attention.attention_backward, *given), dtype, 40, 40)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
