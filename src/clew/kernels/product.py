@@ -1,10 +1,16 @@
-"""Matrix products on several threads. Imports NumPy and threads.
+"""Matrix products: whose code computes them, and on how many threads.
+
+Imports NumPy, threads and oneDNN.
 
 Note [Products]
-    OpenBLAS's threads wait for one another by spinning. On a processor that is not idle a product
+    Products of two large enough float32 matrices are oneDNN's where that is installed (Note
+    [oneDNN]): it multiplies 32 rows, say, in half of OpenBLAS's time. All others are NumPy's, which
+    is OpenBLAS's.
+
+    Threads of either wait for one another by spinning. On a processor that is not idle a product
     of two of them waits until both have been given a turn: 64x784 by 784x128, 0.13 ms on one
     thread and 0.08 on two that are alone, was seen to take 90 ms; the threads of `split` take
-    what they get to. So BLAS has one thread, and large products are split here. How depends on
+    what they get to. So both have one thread, and large products are split here. How depends on
     their shape alone, since BLAS sums up a product of another shape in another order.
 """
 
@@ -16,8 +22,13 @@ from numpy.typing import NDArray
 
 from clew.threads import one_blas_thread, split
 
+from . import onednn
+
 # A product of so many multiplications OpenBLAS does not split.
 FEW = 1 << 18
+
+# From so many multiplications on, those of matrices are oneDNN's (measured).
+MANY = 1 << 20
 
 # Those of the smallest piece: handing it over takes up to 60 us, it itself some 150 (measured).
 PIECE = 1 << 22
@@ -27,42 +38,77 @@ PIECE = 1 << 22
 LARGE_PIECE = 1 << 26
 WIDE = 256
 
+_SINGLE = np.dtype(np.float32)
+
 
 def product(
     multiply: Callable[..., Any], x: NDArray, y: NDArray, out: NDArray | None = None
 ) -> Any:
     """``multiply(x, y)`` of vectors, matrices or batches of them, by np.dot or np.matmul.
 
-    Into `out`, of its shape and type, if that is given.
+    Into `out`, of its shape and type and any strides, if that is given; it shares no element with
+    the factors.
     """
     work = x.size * y.shape[-1]
     if work < FEW:
         return multiply(x, y, out)
-    if work >= 2 * PIECE and x.dtype == y.dtype and x.dtype.kind in "fc":
+    if x.dtype == y.dtype and x.dtype.kind in "fc":
         if x.ndim == y.ndim == 2:
             return _of_matrices(x, y, out)
-        if x.ndim == y.ndim == 3 and len(x) == len(y) > 1:
+        if x.ndim == y.ndim == 3 and len(x) == len(y) > 1 and work >= 2 * PIECE:
             return _of_batches(x, y, out)
     with one_blas_thread:
         return multiply(x, y, out)
 
 
-def _of_matrices(x: NDArray, y: NDArray, out: NDArray | None) -> NDArray:
+def add_product(x: NDArray, y: NDArray, out: NDArray) -> None:
+    """Add the product of two matrices to the matrix `out`, all three of one type.
+
+    `out` shares no element with the factors.
+    """
+    work = x.size * y.shape[1]
+    if work < FEW:
+        out += np.dot(x, y)
+        return
+    _of_matrices(x, y, out, add=True)
+
+
+def _of_matrices(x: NDArray, y: NDArray, out: NDArray | None, add: bool = False) -> NDArray:
     """The product, by pieces of the longer side, so that the shorter one is what all read."""
     rows, columns = len(x), y.shape[1]
-    out = np.empty((rows, columns), x.dtype) if out is None else out
+    if x.shape[1] != len(y):
+        raise ValueError(f"matrices of shapes {x.shape} and {y.shape} cannot be multiplied")
+    if out is None:
+        out = np.empty((rows, columns), x.dtype)
+    work = x.size * columns
+    fast = onednn.products() if work >= MANY and x.dtype == _SINGLE else None
+    if work < 2 * PIECE:
+        if fast is None or not fast.multiply(x, y, out, add):
+            with one_blas_thread:
+                _by_numpy(x, y, out, add)
+        return out
     longer = max(rows, columns)
-    grain = max(longer // max(2, x.size * columns // LARGE_PIECE), min(longer // 2, WIDE), 1)
+    grain = max(longer // max(2, work // LARGE_PIECE), min(longer // 2, WIDE), 1)
 
-    def of_rows(start: int, stop: int) -> None:
-        np.matmul(x[start:stop], y, out=out[start:stop])
-
-    def of_columns(start: int, stop: int) -> None:
-        np.matmul(x, y[:, start:stop], out=out[:, start:stop])
+    def piece(start: int, stop: int) -> None:
+        part = slice(start, stop)
+        if rows >= columns:
+            some_x, some_y, to = x[part], y, out[part]
+        else:
+            some_x, some_y, to = x, y[:, part], out[:, part]
+        if fast is None or not fast.multiply(some_x, some_y, to, add):
+            _by_numpy(some_x, some_y, to, add)
 
     with one_blas_thread:
-        split(of_rows if rows >= columns else of_columns, longer, grain)
+        split(piece, longer, grain)
     return out
+
+
+def _by_numpy(x: NDArray, y: NDArray, out: NDArray, add: bool) -> None:
+    if add:
+        out += np.matmul(x, y)
+    else:
+        np.matmul(x, y, out=out)
 
 
 def _of_batches(x: NDArray, y: NDArray, out: NDArray | None) -> NDArray:
