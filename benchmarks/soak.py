@@ -4,10 +4,13 @@
 
 Most steps are plain ones (forward, backward, Adam).  Every hundredth step also goes through what
 holds on to things elsewhere: hooks, writes to views, ``create_graph``, a kept graph, a custom
-Function, saved-tensor hooks, checkpointing.  After a warm-up of a twentieth of the steps the
-resident memory and the number of objects that Python's collector knows are taken at even
-distances.  The exit status is 1 if memory has grown by more than `--limit` megabytes from the
-first sample to the last, or the number of objects by more than a hundred.
+Function, saved-tensor hooks, checkpointing.  At even distances the resident
+memory and the number of objects that Python's collector knows are taken; what comes before the
+first sample is the warm-up.  The exit status is 1 if memory has grown by more than `--limit`
+megabytes from the first sample to the last, or the number of objects by more than a hundred.
+
+Ctrl-C, or a `kill`, ends the steps early: the verdict is then on the steps that were done, and the
+exit status 2 if these were not enough for one.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 import argparse
 import gc
 import resource
+import signal
 import sys
 import time
 from pathlib import Path
@@ -100,31 +104,49 @@ def take(steps: int) -> tuple[float, int]:
     return memory, objects
 
 
+def train(steps: int, between: int, samples: list[tuple[float, int]]) -> int:
+    """Go through the steps and take samples; how many were done when they ended or Ctrl-C came."""
+    training = Training()
+    done = 0
+    try:
+        while done < steps:
+            if (done + 1) % EVERY:
+                training.plain()
+            else:
+                training.with_everything()
+            done += 1
+            if done % between == 0:
+                samples.append(take(done))
+    except KeyboardInterrupt:
+        samples.append(take(done))
+    return done
+
+
+def verdict(samples: list[tuple[float, int]], limit: float) -> int:
+    """Say whether something has piled up from the first sample to the last; the exit status."""
+    if len(samples) < 2:
+        print("no verdict: too few steps were done after the warm-up")
+        return 2
+    (first, before), (last, after) = samples[0], samples[-1]
+    memory, objects = last - first, after - before
+    grown = memory > limit or abs(objects) > OBJECTS
+    print(f"{'grown' if grown else 'flat'}: {memory:+.2f} MB, {objects:+,} objects")
+    return int(grown)
+
+
 def main() -> int:
     """Run the steps; 1 if something has piled up."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--steps", type=int, default=1_000_000)
-    parser.add_argument("--samples", type=int, default=20)
+    parser.add_argument("--samples", type=int, default=20, help="of memory and objects")
     parser.add_argument("--limit", type=float, default=1.0, help="megabytes")
     options = parser.parse_args()
-    training = Training()
-    warm, between = options.steps // 20, max(1, options.steps // options.samples)
-    first = (0.0, 0)
-    last = first
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    samples: list[tuple[float, int]] = []
     start = time.perf_counter()
-    for step in range(1, options.steps + 1):
-        if step % EVERY:
-            training.plain()
-        else:
-            training.with_everything()
-        if step == warm:
-            first = take(step)
-        elif step > warm and step % between == 0:
-            last = take(step)
-    took = time.perf_counter() - start
-    memory, objects = last[0] - first[0], last[1] - first[1]
-    print(f"{options.steps:,} steps in {took:.0f} s: {memory:+.2f} MB, {objects:+,} objects")
-    return int(memory > options.limit or abs(objects) > OBJECTS)
+    done = train(options.steps, max(1, options.steps // options.samples), samples)
+    print(f"{done:,} of {options.steps:,} steps in {time.perf_counter() - start:.0f} s")
+    return verdict(samples, options.limit)
 
 
 if __name__ == "__main__":
