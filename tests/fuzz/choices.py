@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from engines import torch
 
@@ -20,19 +20,49 @@ class NoChoice(Exception):
     """The program has nothing that this kind of line could use."""
 
 
+class Source(Protocol):
+    """Where choices come from."""
+
+    def below(self, n: int) -> int:
+        """A number from 0 to `n` - 1."""
+
+    def chance(self, probability: float) -> bool:
+        """True with this probability."""
+
+    def order(self, n: int) -> Sequence[int]:
+        """The numbers below `n` in some order."""
+
+
+class Seeded:
+    """Choices from a generator of random numbers."""
+
+    def __init__(self, seed: str) -> None:
+        self._random = Random(seed)
+
+    def below(self, n: int) -> int:
+        return int(self._random.random() * n)
+
+    def chance(self, probability: float) -> bool:
+        return self._random.random() < probability
+
+    def order(self, n: int) -> Sequence[int]:
+        return self._random.sample(range(n), n)
+
+
 class Choices:
     """Chooses tensors, shapes and arguments for the next line of a program.
 
     Args:
-        random: where the choices come from.
         namespace: the program's variables, as torch has them.
 
     Attributes:
+        source: where the choices come from.
         packs: whether hooks of saved tensors were used in the program.
     """
 
-    def __init__(self, random: Random, namespace: dict[str, Any]) -> None:
-        self.random = random
+    source: Source
+
+    def __init__(self, namespace: dict[str, Any]) -> None:
         self.namespace = namespace
         self.packs = False
         self._count = 0
@@ -43,14 +73,14 @@ class Choices:
     def pick(self, items: Sequence[T]) -> T:
         if not items:
             raise NoChoice
-        return items[int(self.random.random() * len(items))]
+        return items[self.source.below(len(items))]
 
     def chance(self, probability: float) -> bool:
-        return self.random.random() < probability
+        return self.source.chance(probability)
 
     def integer(self, low: int, high: int) -> int:
-        """From `low` up to and including `high`."""
-        return low + int(self.random.random() * (high - low + 1))
+        """From `low` up to and including `high`; `low` where that is less."""
+        return low + self.source.below(max(high - low + 1, 1))
 
     def number(self) -> str:
         """A number that most arithmetic keeps exact."""
@@ -76,6 +106,10 @@ class Choices:
             k for k, v in self.namespace.items()
             if isinstance(v, kind) and k[0] in string.ascii_lowercase
         ]  # fmt: skip
+
+    def handles(self) -> list[str]:
+        """The handles of hooks."""
+        return [k for k in self.namespace if k.startswith("handle")]
 
     # -- tensors
 
@@ -135,7 +169,36 @@ def is_distinct(t: Any) -> bool:
     return len(places) == t.numel()
 
 
+# -- what a kind of line needs
+
 Maker = Callable[[Choices], str]
+Needs = Callable[[Choices], bool]
+
+
+def is_real(t: Any) -> bool:
+    """Whether the dtype is one of the two in which most of torch's functions work."""
+    return t.dtype in FLOATS
+
+
+def is_recorded(t: Any) -> bool:
+    return bool(t.requires_grad)
+
+
+def has_dims(t: Any) -> bool:
+    return bool(t.dim() > 0)
+
+
+def nothing(c: Choices) -> bool:
+    """The need of what makes tensors."""
+    return True
+
+
+def some(where: Callable[[Any], bool] | None = None) -> Needs:
+    """That the program has a tensor, or one such tensor."""
+    return lambda c: bool(c.tensors(where))
+
+
+some_tensor = some()
 
 
 class Kind:
@@ -145,21 +208,23 @@ class Kind:
         name: what tables call it.
         area: the group of kinds that it belongs to.
         weight: how often it is taken, relative to others.
+        fits: whether the program has what such a line needs; the making may still fail.
         make: makes the text of such a line.
     """
 
-    def __init__(self, name: str, area: str, weight: float, make: Maker) -> None:
-        self.name, self.area, self.weight, self.make = name, area, weight, make
+    def __init__(self, area: str, weight: int, fits: Needs, make: Maker) -> None:
+        self.name = make.__name__
+        self.area, self.weight, self.fits, self.make = area, weight, fits, make
 
 
 KINDS: list[Kind] = []
 
 
-def kind(area: str, weight: float = 1.0) -> Callable[[Maker], Maker]:
+def kind(area: str, weight: int = 1, needs: Needs = some_tensor) -> Callable[[Maker], Maker]:
     """Register a function that makes lines."""
 
     def register(make: Maker) -> Maker:
-        KINDS.append(Kind(make.__name__, area, weight, make))
+        KINDS.append(Kind(area, weight, needs, make))
         return make
 
     return register

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuzz.choices import Choices, NoChoice, kind
+from fuzz.choices import Choices, is_recorded, kind, some
 
 # -- backward
 
@@ -28,7 +28,7 @@ def options(c: Choices) -> str:
     return text
 
 
-@kind("backward", 8)
+@kind("backward", 8, needs=some(is_recorded))
 def backward(c: Choices) -> str:
     kwargs = options(c)
     if c.chance(0.2):
@@ -42,14 +42,14 @@ def backward(c: Choices) -> str:
     return f"{root(c)}.backward({kwargs[2:]})"
 
 
-@kind("backward", 2)
+@kind("backward", 2, needs=some(is_recorded))
 def backward_of_several(c: Choices) -> str:
     x, y = root(c), root(c)
     seeds = c.pick(("", "", ", [None, torch.tensor(2.0)]"))
     return f"torch.autograd.backward([{x}, {y}]{seeds}{options(c)})"
 
 
-@kind("backward", 5)
+@kind("backward", 5, needs=some(is_recorded))
 def grad_of(c: Choices) -> str:
     some = list(dict.fromkeys(c.recorded() for _ in range(c.integer(1, 2))))
     kwargs = options(c)
@@ -64,7 +64,7 @@ def grad_of(c: Choices) -> str:
 # -- gradients
 
 
-@kind("grads", 4)
+@kind("grads", 4, needs=some(is_recorded))
 def grads(c: Choices) -> str:
     x = c.recorded()
     return c.pick((f"{x}.grad = None", f"{x}.grad.zero_()", f"{c.fresh()} = {x}.grad", f"{c.fresh()} = {x}.grad",
@@ -85,16 +85,13 @@ def flags(c: Choices) -> str:
                    f"{x}.requires_grad = True", f"{c.fresh()} = torch.nn.Parameter({x})"))  # fmt: skip
 
 
-@kind("flags", 2)
+@kind("flags", 2, needs=some(is_recorded))
 def keep_grad(c: Choices) -> str:
     return f"{c.recorded()}.retain_grad()"
 
 
-@kind("flags", 2)
+@kind("flags", 2, needs=lambda c: len(c.tensors()) > 3)
 def delete(c: Choices) -> str:
-    found = c.tensors()
-    if len(found) < 4:
-        raise NoChoice
     return f"del {c.tensor()}"
 
 
@@ -116,7 +113,7 @@ def hook(c: Choices) -> str:
                    f"again('{name}', {x})", f"scale('{name}', torch.ones(2, 2))"))  # fmt: skip
 
 
-@kind("hooks", 4)
+@kind("hooks", 4, needs=some(is_recorded))
 def tensor_hook(c: Choices) -> str:
     x = c.recorded()
     t = c.value(x)
@@ -125,7 +122,7 @@ def tensor_hook(c: Choices) -> str:
     return f"{ask}{c.label('handle')} = {x}.register_hook({hook(c)})"
 
 
-@kind("hooks", 3)
+@kind("hooks", 3, needs=some(is_recorded))
 def node_hook(c: Choices) -> str:
     x, name = c.recorded(), c.label("n")
     make = c.pick(("note", "note", "scale_each", "fail"))
@@ -136,7 +133,7 @@ def node_hook(c: Choices) -> str:
     return f"{c.label('handle')} = {which}.{kind}({make}('{name}'{more}))"
 
 
-@kind("hooks", 2)
+@kind("hooks", 2, needs=some(is_recorded))
 def post_accumulate_hook(c: Choices) -> str:
     x, name = c.recorded(), c.label("p")
     make = c.pick(
@@ -145,7 +142,7 @@ def post_accumulate_hook(c: Choices) -> str:
     return f"{c.label('handle')} = {x}.register_post_accumulate_grad_hook({make})"
 
 
-@kind("hooks")
+@kind("hooks", needs=some(is_recorded))
 def several_hook(c: Choices) -> str:
     some = list(dict.fromkeys(c.recorded() for _ in range(2)))
     mode = c.pick(("", ", mode='any'", ", mode='all'"))
@@ -155,15 +152,15 @@ def several_hook(c: Choices) -> str:
             f"({', '.join(some)},), note('{name}'){mode})")  # fmt: skip
 
 
-@kind("hooks")
+@kind("hooks", needs=lambda c: bool(c.handles()))
 def remove_hook(c: Choices) -> str:
-    return f"{c.pick([k for k in c.namespace if k.startswith('handle')])}.remove()"
+    return f"{c.pick(c.handles())}.remove()"
 
 
 # -- saved tensors
 
 
-@kind("saved")
+@kind("saved", needs=some(is_recorded))
 def hooks_on_saved(c: Choices) -> str:
     x = c.recorded()
     name = c.label("s")
@@ -172,7 +169,7 @@ def hooks_on_saved(c: Choices) -> str:
             f"{c.pick(('pack', 'keep'))}('{name}'), keep('{name}'))")  # fmt: skip
 
 
-@kind("saved", 2)
+@kind("saved", 2, needs=some(is_recorded))
 def saved_hooks(c: Choices) -> str:
     """Hooks for what the next few lines save; a mode (see `machine.Program`) could do it too."""
     x, name, y = c.recorded(), c.label("s"), c.inexact()
@@ -234,6 +231,6 @@ def looked_at_grad(c: Choices) -> str:
     return f"grad({c.tensor()})"
 
 
-@kind("look", 2)
+@kind("look", 2, needs=some(is_recorded))
 def graphed(c: Choices) -> str:
     return f"{c.pick(('graph', 'saved'))}({c.recorded()})"

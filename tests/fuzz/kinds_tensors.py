@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from engines import torch
-from fuzz.choices import COMPLEX, FLOATS, INEXACT, Choices, NoChoice, broadcasts, kind
+from fuzz.choices import (
+    COMPLEX,
+    FLOATS,
+    INEXACT,
+    Choices,
+    NoChoice,
+    broadcasts,
+    has_dims,
+    is_real,
+    kind,
+    nothing,
+    some,
+)
 
 SHAPES = (
     (), (), (1,), (2,), (3,), (3,), (2, 3), (2, 3), (3, 2), (2, 2), (2, 2), (1, 3), (2, 1), (4,),
@@ -30,7 +42,7 @@ def literal(c: Choices, shape: tuple[int, ...], dtype: str) -> str:
     return "[" + ", ".join(literal(c, shape[1:], dtype) for _ in range(shape[0])) + "]"
 
 
-@kind("create", 5)
+@kind("create", 5, needs=nothing)
 def tensor(c: Choices) -> str:
     dtype, shape = c.pick(DTYPES), c.pick(SHAPES)
     values = literal(c, shape, dtype)
@@ -41,7 +53,7 @@ def tensor(c: Choices) -> str:
     return f"{c.fresh()} = torch.tensor({values}, dtype=torch.{dtype}{flag})"
 
 
-@kind("create")
+@kind("create", needs=nothing)
 def filled(c: Choices) -> str:
     shape = c.pick(SHAPES)
     make = c.pick((f"zeros({shape}", f"ones({shape}", f"full({shape}, {c.number()}",
@@ -93,9 +105,9 @@ def power(c: Choices) -> str:
     return f"{c.fresh()} = {x} ** {y if c.chance(0.8) else c.partner(x)}"
 
 
-@kind("arithmetic", 2)
+@kind("arithmetic", 2, needs=some(is_real))
 def binary_function(c: Choices) -> str:
-    x = c.tensor(lambda t: t.dtype in FLOATS)
+    x = c.tensor(is_real)
     y = c.tensor(lambda t: t.dtype == c.value(x).dtype and broadcasts(t.shape, c.value(x).shape))
     name = c.pick(("maximum", "minimum", "fmax", "hypot", "atan2", "xlogy", "copysign", "mul",
                    "true_divide", "remainder", "fmod", "floor_divide"))  # fmt: skip
@@ -104,9 +116,9 @@ def binary_function(c: Choices) -> str:
     return f"{c.fresh()} = torch.{name}({x}, {y})"
 
 
-@kind("arithmetic", 2)
+@kind("arithmetic", 2, needs=some(is_real))
 def ternary(c: Choices) -> str:
-    x = c.tensor(lambda t: t.dtype in FLOATS)
+    x = c.tensor(is_real)
     first = c.value(x)
 
     def other() -> str:
@@ -130,9 +142,9 @@ def ternary(c: Choices) -> str:
     return f"{c.fresh()} = {call}"
 
 
-@kind("arithmetic")
+@kind("arithmetic", needs=some(is_real))
 def comparison(c: Choices) -> str:
-    x = c.tensor(lambda t: t.dtype in FLOATS)
+    x = c.tensor(is_real)
     y = c.tensor(lambda t: t.dtype in FLOATS and broadcasts(t.shape, c.value(x).shape))
     y = y if c.chance(0.5) else c.number()
     return f"{c.fresh()} = {x} {c.pick(('>', '<', '==', '!=', '>='))} {y}"
@@ -149,7 +161,7 @@ SIMPLE = ("neg", "abs", "exp", "sin", "cos", "tanh", "reciprocal", "square", "sg
 IN_FUNCTIONAL = {"leaky": "leaky_relu", "gelu": "gelu", "silu": "silu", "softplus": "softplus"}
 
 
-@kind("unary", 6)
+@kind("unary", 6, needs=some(is_real))
 def unary(c: Choices) -> str:
     name = c.pick(UNARY)
     simple = name in SIMPLE
@@ -170,7 +182,7 @@ REDUCTIONS = ("sum", "sum", "mean", "prod", "amax", "amin", "max", "min", "std",
 
 @kind("reduction", 4)
 def reduced(c: Choices) -> str:
-    x = c.tensor(lambda t: t.dtype in FLOATS) if c.chance(0.8) else c.inexact()
+    x = c.tensor(is_real) if c.chance(0.8) else c.inexact()
     names = ("sum", "sum", "mean", "prod") if c.value(x).is_complex() else REDUCTIONS
     name = c.pick(names)
     if name in ("std", "var") and 0 in c.value(x).shape:
@@ -186,9 +198,9 @@ def reduced(c: Choices) -> str:
     return f"{c.fresh()} = {x}.{name}({dim}{keep}){first}"
 
 
-@kind("reduction")
+@kind("reduction", needs=some(is_real))
 def along(c: Choices) -> str:
-    x = c.tensor(lambda t: t.dtype in FLOATS)
+    x = c.tensor(is_real)
     dim = c.dim(x)
     first = c.value(x)
     top = "topk" if first.unique().numel() == first.numel() else "sort"  # else any may be first
@@ -200,7 +212,7 @@ def along(c: Choices) -> str:
     return f"{c.fresh()} = {x}.{call}"
 
 
-@kind("product", 3)
+@kind("product", 3, needs=some(has_dims))
 def product(c: Choices) -> str:
     x = c.tensor(lambda t: t.dim() > 0 and t.dtype in INEXACT)
     first = c.value(x)
@@ -218,9 +230,9 @@ def product(c: Choices) -> str:
     return f"{c.fresh()} = {call}"
 
 
-@kind("join", 2)
+@kind("join", 2, needs=some(has_dims))
 def join(c: Choices) -> str:
-    x = c.tensor(lambda t: t.dim() > 0)
+    x = c.tensor(has_dims)
     shape = c.value(x).shape
     parts = [x, c.tensor(lambda t: t.shape == shape)]
     if c.chance(0.3):
@@ -230,9 +242,9 @@ def join(c: Choices) -> str:
     return f"{c.fresh()} = torch.{name}([{', '.join(parts)}]{dim})"
 
 
-@kind("join")
+@kind("join", needs=some(has_dims))
 def repeated(c: Choices) -> str:
-    x = c.tensor(lambda t: t.dim() > 0)
+    x = c.tensor(has_dims)
     call = c.pick((f"{x}.repeat(2, *[1] * {c.value(x).dim()})", f"{x}.tile((2,))",
                    f"{x}.repeat_interleave(2, {c.dim(x)})",
                    f"torch.nn.functional.pad({x}, (1, 0))", f"{x}.diag_embed()",
@@ -240,9 +252,9 @@ def repeated(c: Choices) -> str:
     return f"{c.fresh()} = {call}"
 
 
-@kind("index", 2)
+@kind("index", 2, needs=some(has_dims))
 def advanced_index(c: Choices) -> str:
-    x = c.tensor(lambda t: t.dim() > 0)
+    x = c.tensor(has_dims)
     return f"{c.fresh()} = {x}[{index(c, x)}]"
 
 
@@ -261,7 +273,7 @@ def index(c: Choices, x: str) -> str:
     return c.pick(options)
 
 
-@kind("index", 2)
+@kind("index", 2, needs=some(has_dims))
 def gathered(c: Choices) -> str:
     x = c.tensor(lambda t: t.dim() > 0 and not t.is_complex())
     dim = c.dim(x)

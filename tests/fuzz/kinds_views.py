@@ -6,10 +6,31 @@ from collections.abc import Callable
 from typing import Any
 
 from engines import torch
-from fuzz.choices import COMPLEX, FLOATS, INEXACT, Choices, NoChoice, broadcasts, is_distinct, kind
+from fuzz.choices import (
+    COMPLEX,
+    FLOATS,
+    INEXACT,
+    Choices,
+    NoChoice,
+    broadcasts,
+    has_dims,
+    is_distinct,
+    is_real,
+    kind,
+    some,
+)
 from fuzz.kinds_tensors import index
 
 Where = Callable[[Any], bool]
+
+
+def is_view(t: Any) -> bool:
+    return bool(t._is_view())
+
+
+def without_packs(c: Choices) -> bool:
+    """Hooks of saved tensors are given a result itself in torch, in clew an alias."""
+    return not c.packs and bool(c.tensors())
 
 
 def shapes_of(n: int) -> list[tuple[int, ...]]:
@@ -37,7 +58,7 @@ def view_of(c: Choices, x: str) -> str:
                     f"{x}[::2]", f"{x}[..., 0]", f"{x}[..., -1:]", f"{x}.select({d}, 0)", f"{x}.select({d}, -1)",
                     f"{x}.narrow({d}, 0, 1)", f"{x}.squeeze({d})", f"{x}.transpose({d}, {c.dim(x)})",
                     f"{x}.unfold({d}, 1, 1)", f"{x}.unfold({d}, 2, 1)", f"{x}.mT" if n > 1 else f"{x}.t()",
-                    f"{x}.permute({', '.join(map(str, c.random.sample(range(n), n)))})",
+                    f"{x}.permute({', '.join(map(str, c.source.order(n)))})",
                     f"{x}.movedim({d}, 0)", f"{x}.unflatten({d}, (1, -1))", f"{x}.swapaxes(0, {d})"]  # fmt: skip
     if n and t.numel():  # NumPy knows no offset of what is empty
         options += [
@@ -62,9 +83,9 @@ def view(c: Choices) -> str:
     return f"{c.fresh()} = {view_of(c, c.tensor())}"
 
 
-@kind("view", 3)
+@kind("view", 3, needs=some(is_view))
 def view_of_view(c: Choices) -> str:
-    x = c.tensor(lambda t: t._is_view())
+    x = c.tensor(is_view)
     return f"{c.fresh()} = {view_of(c, x)}"
 
 
@@ -75,7 +96,7 @@ def view_of_result(c: Choices) -> str:
     return f"{c.fresh()} = ({x} * {c.number()})[{c.pick(('...', '0', '1:', ':1', 'None'))}]"
 
 
-@kind("view", 3)
+@kind("view", 3, needs=some(has_dims))
 def several_views(c: Choices) -> str:
     x = c.tensor(lambda t: t.dim() > 0 and 0 not in t.shape)
     t = c.value(x)
@@ -187,7 +208,7 @@ def setitem(c: Choices) -> str:
     return f"{x}[{key}] = {y}"
 
 
-@kind("write", 3)
+@kind("write", 3, needs=some(has_dims))
 def setitem_advanced(c: Choices) -> str:
     x = target(c)
     if not c.value(x).dim() or 0 in c.value(x).stride():
@@ -211,9 +232,9 @@ UNARY_WRITES = (
 )  # fmt: skip
 
 
-@kind("write", 6)
+@kind("write", 6, needs=some(is_real))
 def other_write(c: Choices) -> str:
-    x = target(c, lambda t: t.dtype in FLOATS)
+    x = target(c, is_real)
     call = c.pick(UNARY_WRITES)
     if "tensor([0])" in call and not all(c.value(x).shape):
         raise NoChoice
@@ -253,7 +274,7 @@ def functional_write(c: Choices) -> str:
     return f"{name} = torch.nn.functional.{call.replace('{x}', x)}"
 
 
-@kind("write", 3)
+@kind("write", 3, needs=some(is_real))
 def out(c: Choices) -> str:
     y = target(c, lambda t: t.dtype in FLOATS and 0 not in t.stride())
     dtype, most = c.value(y).dtype, c.value(y).numel()
@@ -265,10 +286,8 @@ def out(c: Choices) -> str:
     return call
 
 
-@kind("write", 4)
+@kind("write", 4, needs=without_packs)
 def view_in_place(c: Choices) -> str:
-    if c.packs:  # hooks of saved tensors are given a result itself in torch, in clew an alias
-        raise NoChoice
     x = target(c)
     t = c.value(x)
     if not t.dim():
@@ -279,10 +298,8 @@ def view_in_place(c: Choices) -> str:
     return f"{x}.{call}"
 
 
-@kind("write", 2)
+@kind("write", 2, needs=without_packs)
 def storage(c: Choices) -> str:
-    if c.packs:  # see `view_in_place`
-        raise NoChoice
     x, y = c.tensor(), c.tensor()
     t = c.value(x)
     n = t.numel()

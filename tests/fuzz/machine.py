@@ -78,6 +78,23 @@ class Outcome:
     warned: list[str] = field(default_factory=list)
 
 
+@dataclass
+class Step:
+    """A line that ran on both engines.
+
+    Attributes:
+        line: the statement.
+        before: torch's gradients before it, where it may change them.
+        theirs: what it did with torch.
+        ours: what it did with clew.
+    """
+
+    line: str
+    before: dict[int, Any] | None
+    theirs: Outcome
+    ours: Outcome
+
+
 @functools.lru_cache(maxsize=20_000)
 def _compiled(line: str) -> CodeType:
     return compile(line, "program.py", "exec")
@@ -134,19 +151,28 @@ class Machine:
     def __init__(self) -> None:
         self.ours, self.theirs = Engine(clew), Engine(torch)
         self.failed = 0
+        self.last: Step | None = None
         self.seen: dict[int, Any] = {}
         # Gradients and views of them: what torch's formulas made views of, and how often they
         # wrote, is theirs.  By torch's tensor, how many writes clew has more.
         self.gradients: dict[int, int] = {}
 
-    def run(self, line: str) -> None:
-        """Run a line on both.
+    def step(self, line: str) -> None:
+        """Run a line on both."""
+        before = self._gradients_of_theirs() if "backward(" in line else None
+        self.last = Step(line, before, self.theirs.run(line), self.ours.run(line))
+
+    def compare(self) -> None:
+        """Compare what the last line did.
 
         Raises:
-            Mismatch: they differ after it.
+            Mismatch: the engines differ after it.
+            KnownDifference: they differ as is known.
         """
-        before = self._gradients_of_theirs() if "backward(" in line else None
-        theirs, ours = self.theirs.run(line), self.ours.run(line)
+        if self.last is None:
+            return
+        step, self.last = self.last, None
+        line, before, theirs, ours = step.line, step.before, step.theirs, step.ours
         text = str(theirs.error)
         if UNALLOCATED.search(text) or BROKEN in text:
             raise KnownDifference
@@ -315,6 +341,7 @@ class Machine:
     def reset(self) -> None:
         """Forget the program."""
         self.failed = 0
+        self.last = None
         self.seen.clear()
         self.gradients.clear()
         self.ours.reset()

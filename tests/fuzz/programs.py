@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from random import Random
 
 from fuzz import kinds_tensors, kinds_views  # noqa: F401  (they register kinds)
-from fuzz.choices import KINDS, Choices, Kind, NoChoice
+from fuzz.choices import KINDS, Choices, Kind, NoChoice, Seeded
 from fuzz.kinds_autograd import backward
 from fuzz.machine import KnownDifference, Mismatch, machine
 
@@ -25,6 +24,9 @@ MODES = (
     "torch.autograd.graph.save_on_cpu()", "torch.autograd.graph.disable_saved_tensors_hooks('no')",
     "torch.inference_mode(), torch.inference_mode(False)", "torch.autograd.set_grad_enabled(False)",
 )  # fmt: skip
+
+LAST = ("torch.set_grad_enabled(True)", "check()")
+"""How each program ends."""
 
 
 @dataclass
@@ -46,51 +48,107 @@ class Program:
     mismatch: str | None = None
 
 
-def explore(random: Random, length: int = 12) -> Program:
-    """Make a program while it runs; it ends where the engines differ."""
-    both = machine()
-    program = Program()
-    choices = Choices(random, both.theirs.namespace)
-    prefix, left = "", 0
+class Run:
+    """A program in the making, which runs meanwhile.
+
+    Who drives it takes a kind that fits, has a line made of it, runs the line on both engines and
+    compares them.
+
+    Attributes:
+        both: the engines.
+        choices: what lines are made with.
+        program: what there is of it.
+    """
+
+    def __init__(self) -> None:
+        self.both = machine()
+        self.choices = Choices(self.both.theirs.namespace)
+        self.program = Program()
+        self._mode, self._left = "", 0
+
+    def line(self, kind: Kind) -> str | None:
+        """A line of this kind, or None where there is no choice."""
+        try:
+            line = kind.make(self.choices)
+        except (NoChoice, RuntimeError):  # torch cannot look at each of its tensors
+            return None
+        self.program.kinds[kind.name] += 1
+        if kind.area in ("hooks", "create") or line.startswith("with"):
+            return line
+        if not self._left and self.choices.chance(0.08):
+            self._mode = f"with {self.choices.pick(MODES)}: "
+            self._left = self.choices.integer(1, 3)
+        if not self._left:
+            return line
+        self._left -= 1
+        return self._mode + line
+
+    def creation(self) -> str:
+        """A line that makes a tensor, with which programs begin."""
+        while True:
+            kind = self.choices.pick(_CREATE)
+            line = self.line(kind) if kind.fits(self.choices) else None
+            if line is not None:
+                return line
+
+    def step(self, line: str) -> None:
+        """Run a line on both engines."""
+        packing = ("saved_tensors_hooks", "save_on_cpu", "_raw_saved")
+        self.choices.packs |= any(word in line for word in packing)
+        self.program.lines.append(line)
+        self.both.step(line)
+
+    def compare(self) -> None:
+        """Compare the engines after a line.
+
+        Raises:
+            Mismatch: they differ.
+            KnownDifference: they differ as is known.
+        """
+        try:
+            self.both.compare()
+        except Mismatch as mismatch:
+            self.program.mismatch = str(mismatch)
+            raise
+        except KnownDifference:
+            self.program.cut = True
+            raise
+
+    def close(self) -> None:
+        """Forget the program's variables."""
+        self.program.failed = self.both.failed
+        self.both.reset()
+
+
+def explore(seed: str, length: int = 12) -> Program:
+    """Make a program from a seed; it ends where the engines differ."""
+    run = Run()
+    choices = run.choices
+    choices.source = Seeded(seed)
     try:
         for position in range(2 + choices.integer(length // 2, length)):
-            if not left and choices.chance(0.08):
-                prefix, left = f"with {choices.pick(MODES)}: ", choices.integer(1, 3)
-            kind, line = _line(choices, _CREATE if position < 2 else KINDS)
-            plain = kind.area in ("hooks", "create") or line.startswith("with")
-            if left and position >= 2 and not plain:
-                line, left = prefix + line, left - 1
-            choices.packs |= "saved_tensors_hooks" in line or "save_on_cpu" in line
-            choices.packs |= "_raw_saved" in line
-            program.kinds[kind.name] += 1
-            program.lines.append(line)
-            both.run(line)
-        last = ["torch.set_grad_enabled(True)", "check()"]
+            run.step(run.creation() if position < 2 else _line(run))
+            run.compare()
+        last = list(LAST)
         if choices.chance(0.6) and choices.tensors(lambda t: t.requires_grad):
             last[1:1] = [backward(choices)]
         for line in last:
-            program.lines.append(line)
-            both.run(line)
-    except Mismatch as mismatch:
-        program.mismatch = str(mismatch)
-    except KnownDifference:
-        program.cut = True
+            run.step(line)
+            run.compare()
+    except (Mismatch, KnownDifference):
+        pass
     finally:
-        program.failed = both.failed
-        both.reset()
-    return program
+        run.close()
+    return run.program
 
 
-def _line(choices: Choices, kinds: Sequence[Kind]) -> tuple[Kind, str]:
+def _line(run: Run) -> str:
+    """A line of a kind that fits, by weight."""
     while True:
-        if kinds is KINDS:
-            kind = KINDS[bisect(_CUMULATIVE, choices.random.random() * _CUMULATIVE[-1])]
-        else:
-            kind = choices.pick(kinds)
-        try:
-            return kind, kind.make(choices)
-        except (NoChoice, RuntimeError):  # torch cannot look at each of its tensors
-            continue
+        kind = KINDS[bisect(_CUMULATIVE, run.choices.source.below(_CUMULATIVE[-1]))]
+        line = run.line(kind) if kind.fits(run.choices) else None
+        if line is not None:
+            return line
 
 
 def replay(lines: Sequence[str]) -> str | None:
@@ -98,7 +156,8 @@ def replay(lines: Sequence[str]) -> str | None:
     both = machine()
     try:
         for line in lines:
-            both.run(line)
+            both.step(line)
+            both.compare()
     except Mismatch as mismatch:
         return str(mismatch)
     except KnownDifference:
