@@ -13,7 +13,7 @@ import clew
 from clew.backends import mkldnn
 from clew.kernels import onednn
 from clew.kernels.onednn.library import address
-from clew.kernels.product import MANY, PIECE, add_product, product
+from clew.kernels.product import MANY, MANY_OF_EACH, PIECE, add_product, add_products, product
 
 pytestmark = pytest.mark.skipif(not onednn.is_available(), reason="oneDNN is not installed")
 
@@ -100,6 +100,37 @@ def test_threads_change_no_bit(seed: int) -> None:
         np.testing.assert_array_equal(one, results[0][0])
         np.testing.assert_array_equal(other, results[0][1])
     np.testing.assert_allclose(results[0][0], x @ y, rtol=1e-4, atol=1e-5 * k)
+
+
+@pytest.mark.parametrize("batch", [(1,), (3,), (2, 3)])
+@pytest.mark.parametrize("shared", ["", "x", "y"])
+def test_batches(batch: tuple[int, ...], shared: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    of_x, of_y = (() if name == shared else batch for name in "xy")
+    x, y = randn(*of_x, 129, 130), randn(*of_y, 128, 130, seed=1).mT
+    assert MANY_OF_EACH <= 129 * 130 * 128
+    exact = np.matmul(x.astype(np.float64), y)
+    calls = counted(monkeypatch)
+    before = clew.get_num_threads()
+    results = []
+    try:
+        for number in (1, 2, 3):
+            clew.set_num_threads(number)
+            results.append(product(np.matmul, x, y))
+    finally:
+        clew.set_num_threads(before)
+    assert len(calls) == 3 * len(results[0].reshape(-1, 129, 128))
+    for result in results:
+        np.testing.assert_array_equal(result, results[0])
+    np.testing.assert_allclose(results[0], exact, rtol=1e-4, atol=1e-4)
+    if not shared:
+        del calls[:]
+        out = np.ones_like(results[0].mT).mT
+        add_product(x, y, out)
+        np.testing.assert_allclose(out, exact + 1, rtol=1e-4, atol=1e-4)
+        out = np.ones_like(results[0][0])
+        add_products(x, y, out)
+        assert len(calls) == 2 * len(x.reshape(-1, 129, 130))
+        np.testing.assert_allclose(out, exact.sum(axis=0) + 1, rtol=1e-4, atol=2e-4)
 
 
 def test_what_it_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:

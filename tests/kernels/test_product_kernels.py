@@ -9,7 +9,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import clew
-from clew.kernels.product import FEW, PIECE, product
+from clew.kernels.product import FEW, PIECE, add_product, add_products, product
 
 SHAPES = [
     (3, 4, 5),
@@ -96,3 +96,31 @@ def test_into_an_array(shape: tuple[int, int, int], batch: tuple[int, ...]) -> N
     out = np.full((*batch, m, n), np.nan)
     assert product(np.matmul, x, y, out) is out
     np.testing.assert_array_equal(out, product(np.matmul, x, y))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_added(shape: tuple[int, int, int], dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    m, k, n = shape
+    x, y = rng.normal(size=(3, m, k)).astype(dtype), rng.normal(size=(3, k, n)).astype(dtype)
+    close: Any = {"rtol": 1e-4, "atol": 1e-4}
+    out = np.ones((3, m, n), dtype)
+    add_product(x, y, out)
+    np.testing.assert_allclose(out, x @ y + 1, **close)
+    add_product(x[0], y[0], out[0])
+    np.testing.assert_allclose(out[0], 2 * (x[0] @ y[0]) + 1, **close)
+    total = np.ones((m, n), dtype)
+    add_products(x, y, total)
+    np.testing.assert_allclose(total, (x @ y).sum(axis=0) + 1, **close)
+    add_products(x[:0], y[:0], total)
+    np.testing.assert_allclose(total, (x @ y).sum(axis=0) + 1, **close)
+
+
+def test_batches_that_broadcast() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(5, 1, 70, 80)), rng.normal(size=(3, 80, 90))
+    np.testing.assert_allclose(product(np.matmul, x, y), x @ y)
+    assert product(np.matmul, x, y[:0]).shape == (5, 0, 70, 90)
+    with pytest.raises(ValueError, match="cannot be multiplied"):
+        product(np.matmul, x, y[:, :-1])

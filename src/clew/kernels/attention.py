@@ -21,6 +21,7 @@ from clew.threads import one_blas_thread, split
 
 from .compiled import twins
 from .half import narrow, widen
+from .product import add_product, product
 
 Gradients = tuple[NDArray | None, NDArray | None, NDArray | None]
 
@@ -96,7 +97,7 @@ class _Plan(NamedTuple):
 
     def logits(self, q: NDArray, k: NDArray, tile: _Tile) -> tuple[NDArray, float]:
         """The logits of a tile, and what is still to multiply them by."""
-        logits = np.matmul(q[tile.queries], k[tile.seen].mT)
+        logits = product(np.matmul, q[tile.queries], k[tile.seen].mT)
         if self.added is None:
             return logits, self.scale
         logits *= self.scale
@@ -130,7 +131,7 @@ def attention(
         sums = np.empty(weights.shape[:2], weights.dtype)
         softmax(weights, sums, scale, tile.first, is_causal)
         logs[tile.queries] = sums
-        np.matmul(weights, v[tile.seen], out=out[tile.queries])
+        product(np.matmul, weights, v[tile.seen], out[tile.queries])
 
     plan.for_each(compute)
     return narrow(out, dtype), logs
@@ -162,17 +163,17 @@ def attention_backward(
 
     def compute(tile: _Tile) -> None:
         weights, rest = plan.logits(q, k, tile)
-        slopes = np.matmul(g[tile.queries], v[tile.seen].mT)
+        slopes = product(np.matmul, g[tile.queries], v[tile.seen].mT)
         sums, mean = (np.ascontiguousarray(x[tile.queries]) for x in (logs, means))
         slopes_of(weights, slopes, sums, mean, rest, tile.first, is_causal)
         if rest != scale:
             slopes *= scale
         if of_v is not None:
-            of_v[tile.seen] += np.matmul(weights.mT, g[tile.queries])
+            add_product(weights.mT, g[tile.queries], of_v[tile.seen])
         if of_q is not None:
-            np.matmul(slopes, k[tile.seen], out=of_q[tile.queries])
+            product(np.matmul, slopes, k[tile.seen], of_q[tile.queries])
         if of_k is not None:
-            of_k[tile.seen] += np.matmul(slopes.mT, q[tile.queries])
+            add_product(slopes.mT, q[tile.queries], of_k[tile.seen])
 
     plan.for_each(compute)
     return (

@@ -24,8 +24,8 @@ from ..threads import split
 from . import depthwise, onednn
 from .conv_shapes import check_conv
 from .half import narrow, widen
+from .product import add_product, add_products, product
 from .windows import (
-    BLOCK_BYTES,
     BLOCK_POSITIONS,
     Ints,
     Windows,
@@ -242,22 +242,22 @@ def _correlate_first(
         target = out[block]
         shape = (len(columns), *weight.shape[:2], columns.shape[3])
         into = target.reshape(shape) if target.flags.c_contiguous else None
-        product = np.matmul(weight, columns, out=into)
+        found = product(np.matmul, weight, columns, into)
         if bias is not None:
-            product += bias.reshape(*weight.shape[:2], 1)
+            found += bias.reshape(*weight.shape[:2], 1)
         if into is None:
-            target[...] = product.reshape(target.shape)
+            target[...] = found.reshape(target.shape)
 
 
 def _correlate_last(
     x: NDArray, w: NDArray, bias: NDArray | None, out: NDArray, windows: Windows
 ) -> None:
     weight = _weight_last(w)
-    product: NDArray | None = None
+    buffer: NDArray | None = None
     for block, columns in columns_last(x, windows):
-        if product is None:
-            product = np.empty((len(columns), len(w)), columns.dtype)
-        rows = np.matmul(columns, weight, out=product[: len(columns)])
+        if buffer is None:
+            buffer = np.empty((len(columns), len(w)), columns.dtype)
+        rows = product(np.matmul, columns, weight, buffer[: len(columns)])
         if bias is not None:
             rows += bias
         target = to_last(out[block])
@@ -323,7 +323,8 @@ def _fold(
         rows = grad[start : start + samples]
         rows = rows.reshape(len(rows), groups, weight.shape[2], length)
         # With one output channel it is an outer product, for which matmul has no fast path.
-        columns = weight * rows if weight.shape[2] == 1 else weight @ rows
+        outer = weight.shape[2] == 1
+        columns = weight * rows if outer else product(np.matmul, weight, rows)
         fold_first(columns, out[start : start + samples], windows)
     if bias is not None:
         out += bias.reshape(-1, *(1,) * len(windows.out))
@@ -346,14 +347,12 @@ def _backward_weight_first(
     grad: NDArray, x: NDArray, out: NDArray, windows: Windows, groups: int
 ) -> None:
     depth, width = prod(out.shape[1:]), len(out) // groups
-    step = max(1, BLOCK_BYTES // max(1, out.nbytes))
+    total = out.reshape(groups, width, depth)
     for block, columns in columns_first(x, windows):
         number, _, length = columns.shape
         rows = grad[block].reshape(number, groups, width, length)
         columns = columns.reshape(number, groups, depth, length).mT
-        for i in range(0, number, step):
-            products = rows[i : i + step] @ columns[i : i + step]
-            out += products.sum(axis=0).reshape(out.shape)
+        add_products(rows, columns, total)
 
 
 def _backward_weight_last(grad: NDArray, x: NDArray, out: NDArray, windows: Windows) -> None:
@@ -361,5 +360,5 @@ def _backward_weight_last(grad: NDArray, x: NDArray, out: NDArray, windows: Wind
     for block, columns in columns_last(x, windows):
         # Positions of one image stay together, so that long runs are copied.
         rows = grad[block].swapaxes(0, 1).reshape(len(out), len(columns))
-        total += rows @ columns
+        add_product(rows, columns, total)
     out += to_first(total.reshape(len(out), *windows.kernel, out.shape[1]))

@@ -15,6 +15,7 @@ Note [Products]
 """
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,16 @@ from numpy.typing import NDArray
 from clew.threads import one_blas_thread, split
 
 from . import onednn
+from .windows import BLOCK_BYTES
 
 # A product of so many multiplications OpenBLAS does not split.
 FEW = 1 << 18
 
 # From so many multiplications on, those of matrices are oneDNN's (measured).
 MANY = 1 << 20
+
+# The same, of each matrix of a batch: they are oneDNN's one by one (measured).
+MANY_OF_EACH = 1 << 21
 
 # Those of the smallest piece: handing it over takes up to 60 us, it itself some 150 (measured).
 PIECE = 1 << 22
@@ -52,36 +57,60 @@ def product(
     work = x.size * y.shape[-1]
     if work < FEW:
         return multiply(x, y, out)
-    if x.dtype == y.dtype and x.dtype.kind in "fc":
+    if x.dtype == y.dtype and x.dtype.kind in "fc" and x.ndim > 1 < y.ndim:
+        if x.shape[-1] != y.shape[-2]:
+            raise ValueError(f"matrices of shapes {x.shape} and {y.shape} cannot be multiplied")
         if x.ndim == y.ndim == 2:
             return _of_matrices(x, y, out)
-        if x.ndim == y.ndim == 3 and len(x) == len(y) > 1 and work >= 2 * PIECE:
+        if multiply is np.matmul:
             return _of_batches(x, y, out)
     with one_blas_thread:
         return multiply(x, y, out)
 
 
 def add_product(x: NDArray, y: NDArray, out: NDArray) -> None:
-    """Add the product of two matrices to the matrix `out`, all three of one type.
+    """Add ``x @ y``, of matrices or batches of as many, to `out`; all three are of one type.
 
-    `out` shares no element with the factors.
+    `out` has the product's shape and any strides, and shares no element with the factors.
     """
-    work = x.size * y.shape[1]
+    work = x.size * y.shape[-1]
     if work < FEW:
-        out += np.dot(x, y)
+        out += np.matmul(x, y)
+    elif x.ndim == 2:
+        _of_matrices(x, y, out, add=True)
+    elif _fast(x.dtype, work // prod(x.shape[:-2]), MANY_OF_EACH) is None:
+        with one_blas_thread:
+            out += np.matmul(x, y)
+    else:
+        for place in np.ndindex(x.shape[:-2]):
+            _of_matrices(x[place], y[place], out[place], add=True)
+
+
+def add_products(x: NDArray, y: NDArray, out: NDArray) -> None:
+    """Add ``x[i] @ y[i]`` for all i to `out`; see `add_product`."""
+    rows, inner, columns = *x.shape[-2:], y.shape[-1]
+    if _fast(x.dtype, rows * inner * columns, MANY_OF_EACH) is not None:
+        for one, other in zip(x, y):
+            add_product(one, other, out)
         return
-    _of_matrices(x, y, out, add=True)
+    step = max(1, BLOCK_BYTES // max(1, out.nbytes))
+    with one_blas_thread:
+        for i in range(0, len(x), step):
+            out += np.matmul(x[i : i + step], y[i : i + step]).sum(axis=0)
+
+
+def _fast(dtype: np.dtype, work: int, enough: int) -> "onednn.Products | None":
+    """oneDNN, for products of so many multiplications."""
+    return onednn.products() if work >= enough and dtype == _SINGLE else None
 
 
 def _of_matrices(x: NDArray, y: NDArray, out: NDArray | None, add: bool = False) -> NDArray:
     """The product, by pieces of the longer side, so that the shorter one is what all read."""
     rows, columns = len(x), y.shape[1]
-    if x.shape[1] != len(y):
-        raise ValueError(f"matrices of shapes {x.shape} and {y.shape} cannot be multiplied")
     if out is None:
         out = np.empty((rows, columns), x.dtype)
     work = x.size * columns
-    fast = onednn.products() if work >= MANY and x.dtype == _SINGLE else None
+    fast = _fast(x.dtype, work, MANY)
     if work < 2 * PIECE:
         if fast is None or not fast.multiply(x, y, out, add):
             with one_blas_thread:
@@ -104,19 +133,35 @@ def _of_matrices(x: NDArray, y: NDArray, out: NDArray | None, add: bool = False)
     return out
 
 
+def _of_batches(x: NDArray, y: NDArray, out: NDArray | None) -> NDArray:
+    """The products, whose leading dimensions broadcast, by pieces of the batch."""
+    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    rows, columns = x.shape[-2], y.shape[-1]
+    if out is None:
+        out = np.empty((*batch, rows, columns), x.dtype)
+    number, each = prod(batch), rows * x.shape[-1] * columns
+    x = np.broadcast_to(x, (*batch, *x.shape[-2:]))
+    y = np.broadcast_to(y, (*batch, *y.shape[-2:]))
+    if _fast(x.dtype, each, MANY_OF_EACH) is not None:
+        places = list(np.ndindex(batch))
+
+        def piece(start: int, stop: int) -> None:
+            for place in places[start:stop]:
+                _of_matrices(x[place], y[place], out[place])
+
+        split(piece, number, -(-PIECE // each))
+        return out
+
+    def slices(start: int, stop: int) -> None:
+        np.matmul(x[start:stop], y[start:stop], out=out[start:stop])
+
+    with one_blas_thread:
+        split(slices, len(out), -(-PIECE * len(out) // max(1, number * each)))
+    return out
+
+
 def _by_numpy(x: NDArray, y: NDArray, out: NDArray, add: bool) -> None:
     if add:
         out += np.matmul(x, y)
     else:
         np.matmul(x, y, out=out)
-
-
-def _of_batches(x: NDArray, y: NDArray, out: NDArray | None) -> NDArray:
-    out = np.empty((len(x), x.shape[1], y.shape[2]), x.dtype) if out is None else out
-
-    def piece(start: int, stop: int) -> None:
-        np.matmul(x[start:stop], y[start:stop], out=out[start:stop])
-
-    with one_blas_thread:
-        split(piece, len(x), -(-PIECE * len(x) // (x.size * y.shape[-1])))
-    return out

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from clew.kernels.half import narrow, widen
+from clew.kernels.product import product
 from clew.op import op
 
 
@@ -23,7 +24,7 @@ def bilinear_form(x: Any, y: Any, weight: Any) -> Any:
     """
     outputs, first, second = weight.shape
     turned = widen(weight).transpose(1, 0, 2).reshape(first, outputs * second)
-    rows = np.matmul(widen(x), turned).reshape(len(x), outputs, second)
+    rows = product(np.matmul, widen(x), turned).reshape(len(x), outputs, second)
     return narrow(np.matmul(rows, widen(y)[:, :, None])[:, :, 0], x.dtype)
 
 

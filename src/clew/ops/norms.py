@@ -9,6 +9,7 @@ import numpy as np
 
 from clew.dtypes import can_cast, of_numpy, scalar_name
 from clew.kernels.half import narrow, widen
+from clew.kernels.product import product
 from clew.kernels.reduce import kept, sums
 from clew.op import op
 from clew.ops.layout import contiguous
@@ -202,7 +203,7 @@ def cdist(x: Any, y: Any, *, p: float) -> Any:
         raise NotImplementedError(f"\"cdist\" not implemented for '{scalar_name(x.dtype)}'")
     if p == 2 and max(x.shape[-2], y.shape[-2]) > 25:
         squares = np.sum(x * x, -1)[..., :, None] + np.sum(y * y, -1)[..., None, :]
-        squares -= 2 * np.matmul(x, np.swapaxes(y, -1, -2))
+        squares -= 2 * product(np.matmul, x, np.swapaxes(y, -1, -2))
         return np.sqrt(np.maximum(squares, 0))
     difference = x[..., :, None, :] - y[..., None, :, :]
     return _norm(difference, float(p), (-1,), False)
