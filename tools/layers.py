@@ -32,7 +32,7 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
             "threads",
         ),
     ),
-    ("ops", ("op", "namespace", "plan", "ops")),
+    ("ops", ("signature", "op", "namespace", "plan", "ops")),
     (
         "graph",
         tuple(

@@ -80,6 +80,9 @@ __version__ = "0.1.0"
 globals().update(_publish.install())
 globals().update(_dtypes.ALIASES)
 
+if not gc.get_freeze_count():  # what was made is put among the old objects, and not looked through
+    gc.freeze()
+    gc.unfreeze()
 if _collects:
     gc.enable()
 

@@ -1,4 +1,4 @@
-"""dtype objects and PyTorch's type promotion.  Layer 0: imports NumPy and ml_dtypes only.
+"""dtype objects and PyTorch's type promotion.  Layer 0: imports NumPy, and late ml_dtypes.
 
 Promotion knows three classes of operand (tensors with dimensions, 0-d tensors, Python numbers)
 and four categories of type (bool, integer, floating, complex).  A class that comes later counts
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 _BOOL, _INTEGER, _FLOATING, _COMPLEX = range(4)
@@ -22,13 +21,26 @@ class dtype:
 
     __slots__ = ("category", "is_complex", "is_floating_point", "is_signed", "name", "numpy")
 
+    numpy: np.dtype
+
     def __init__(self, name: str, numpy: Any, category: int) -> None:
         self.name = name
-        self.numpy = np.dtype(numpy)
+        if numpy is not None:
+            self.numpy = np.dtype(numpy)
         self.category = category
         self.is_floating_point = category == _FLOATING
         self.is_complex = category == _COMPLEX
         self.is_signed = name not in ("bool", "uint8", "uint16", "uint32", "uint64")
+
+    def __getattr__(self, name: str) -> Any:
+        """The NumPy type of bfloat16: ml_dtypes is imported when it is first asked for."""
+        if name != "numpy":
+            raise AttributeError(f"'torch.dtype' object has no attribute '{name}'")
+        import ml_dtypes
+
+        self.numpy = np.dtype(ml_dtypes.bfloat16)
+        _OF_NUMPY[self.numpy] = self
+        return self.numpy
 
     @property
     def itemsize(self) -> int:
@@ -62,7 +74,7 @@ uint16 = dtype("uint16", np.uint16, _INTEGER)
 uint32 = dtype("uint32", np.uint32, _INTEGER)
 uint64 = dtype("uint64", np.uint64, _INTEGER)
 float16 = dtype("float16", np.float16, _FLOATING)
-bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, _FLOATING)
+bfloat16 = dtype("bfloat16", None, _FLOATING)
 float32 = dtype("float32", np.float32, _FLOATING)
 float64 = dtype("float64", np.float64, _FLOATING)
 complex64 = dtype("complex64", np.complex64, _COMPLEX)
@@ -81,8 +93,18 @@ ALIASES = {
 }  # fmt: skip
 """Second names of dtypes, as PyTorch has them."""
 
-_OF_NUMPY = {d.numpy: d for d in ALL}
-_LEGACY_TYPES = {
+
+class _OfNumpy(dict[np.dtype, dtype]):
+    """By NumPy's type; bfloat16 comes in when it is first met."""
+
+    def __missing__(self, key: np.dtype) -> dtype:
+        if key.kind == "V" and key == bfloat16.numpy:
+            return bfloat16
+        raise KeyError(key)
+
+
+_OF_NUMPY = _OfNumpy({d.numpy: d for d in ALL if d is not bfloat16})
+LEGACY_TYPES = {
     "bool": "BoolTensor", "uint8": "ByteTensor", "int8": "CharTensor", "int16": "ShortTensor",
     "int32": "IntTensor", "int64": "LongTensor", "float16": "HalfTensor",
     "bfloat16": "BFloat16Tensor", "float32": "FloatTensor", "float64": "DoubleTensor",
@@ -134,20 +156,20 @@ def scalar_name(numpy_dtype: np.dtype) -> str:
 
 def legacy_type(numpy_dtype: np.dtype) -> str:
     """The name of the tensor type as PyTorch 0.3 had it: ``FloatTensor``, ``LongTensor``, ..."""
-    return _LEGACY_TYPES[_OF_NUMPY[numpy_dtype].name]
+    return LEGACY_TYPES[_OF_NUMPY[numpy_dtype].name]
 
 
 def described_type(numpy_dtype: np.dtype) -> str:
     """How PyTorch's messages name a tensor of this type: ``torch.FloatTensor``, ``CPUBoolType``."""
     found = _OF_NUMPY[numpy_dtype]
     if found.name in _OLD:
-        return f"torch.{_LEGACY_TYPES[found.name]}"
+        return f"torch.{LEGACY_TYPES[found.name]}"
     return f"CPU{SCALAR_NAMES[found.name]}Type"
 
 
 def of_legacy_type(name: str) -> dtype | None:
     """The dtype of a name such as ``FloatTensor``, or None."""
-    for dtype_name, legacy in _LEGACY_TYPES.items():
+    for dtype_name, legacy in LEGACY_TYPES.items():
         if legacy == name:
             return next(d for d in ALL if d.name == dtype_name)
     return None

@@ -1,10 +1,9 @@
-"""What each dtype can hold: `finfo` and `iinfo`.  Layer 0: imports NumPy, ml_dtypes and dtypes."""
+"""What each dtype can hold: `finfo` and `iinfo`.  Layer 0: imports NumPy, and late ml_dtypes."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from clew import dtypes
@@ -52,6 +51,8 @@ class finfo(_Info):
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
                 "'torch.finfo'"
             )
+        import ml_dtypes
+
         limits: Any = ml_dtypes.finfo(_real_part(kind))
         self.bits = int(limits.bits)
         self.min = float(limits.min)

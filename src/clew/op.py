@@ -42,82 +42,21 @@ Note [Domains]
 
 from __future__ import annotations
 
-import ast
 import copy
-import functools
-import inspect
-import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from clew.packing import Packing
 from clew.promotion import RULES
-
-REQUIRED: Any = inspect.Parameter.empty
-"""The default of an input or attribute that has none."""
+from clew.signature import REQUIRED as REQUIRED
+from clew.signature import Signature, parse_signature
 
 NO_ATTRS: dict[str, Any] = {}
 """The attributes of a call that has none.  Shared: never written to."""
 
 KEYWORD_ALIASES = {"input": "self", "axis": "dim", "keepdims": "keepdim", "x": "self"}
 """The names that PyTorch takes for parameters besides their own."""
-
-
-class Signature(NamedTuple):
-    """A parsed declaration line; see Note [Signatures]."""
-
-    name: str
-    inputs: dict[str, Any]  # name -> default
-    attrs: dict[str, Any]  # name -> default
-    keyword_only: frozenset[str]
-    variadic_input: bool
-    variadic_attr: str | None
-    outputs: tuple[str, ...]
-
-
-def parse_signature(text: str) -> Signature:
-    """Read ``name(inputs; attributes) -> outputs``."""
-    head, _, tail = text.partition(" -> ")
-    name, _, inside = head.partition("(")
-    inputs_text, _, attrs_text = inside.strip().removesuffix(")").partition(";")
-    inputs, _, variadic_input = _parse_parameters(inputs_text)
-    attrs, keyword_only, variadic_attr = _parse_parameters(attrs_text)
-    outputs = tuple(part.strip() for part in tail.split(",")) if tail else ("result",)
-    return Signature(
-        name.strip(),
-        inputs,
-        attrs,
-        keyword_only,
-        variadic_input is not None,
-        variadic_attr,
-        outputs,
-    )
-
-
-_COMMA = re.compile(r",\s*(?![^()]*\))")
-"""A comma that is not inside a default's parentheses."""
-
-_literal = functools.cache(ast.literal_eval)
-
-
-def _parse_parameters(text: str) -> tuple[dict[str, Any], frozenset[str], str | None]:
-    """Parameters with their defaults, which of them are keyword-only, and the variadic one."""
-    parameters: dict[str, Any] = {}
-    keyword_only: set[str] = set()
-    variadic, after_star = None, False
-    for part in _COMMA.split(text.strip()):
-        name, equals, default = (word.strip() for word in part.partition("="))
-        if name.startswith("*"):
-            after_star = True
-            if name == "*":
-                continue
-            variadic = name = name[1:]
-        elif after_star:
-            keyword_only.add(name)
-        if name:
-            parameters[name] = _literal(default) if equals else REQUIRED
-    return parameters, frozenset(keyword_only), variadic
 
 
 class Rule:
@@ -214,6 +153,10 @@ class Op:
         "rules", "tensors_only", "variadic_attr", "variadic_input", "view", "without", "write",
     )  # fmt: skip
 
+    in_place: Op | None
+    in_rules: Op | None
+    overloads: tuple[tuple[Any, Op], ...]
+
     def __init__(
         self, signature: Signature, forward: Callable[..., Any], options: dict[str, Any]
     ) -> None:
@@ -263,16 +206,24 @@ class Op:
         self.without = ""
         overloads, in_rules = options.pop("overloads", ()), options.pop("in_rules", "")
         in_place, rules_in_place = options.pop("inplace_node", ""), options.pop("inplace_rules", {})
-        self.doc: str = inspect.cleandoc(options.pop("doc", None) or forward.__doc__ or "")
+        self.doc: str = options.pop("doc", None) or forward.__doc__ or ""
         for targets, function in options.items():
             self._add_rule((targets,), function)
+        self.in_place, self.in_rules, self.overloads = None, None, ()
         self.overloads = tuple([(o.when, self._recorded_as(o.node, o.without)) for o in overloads])
-        self.in_rules = self._recorded_as(in_rules, self.inputs[-1]) if in_rules else None
-        self.in_place: Op | None = None
+        if in_rules:
+            self.in_rules = self._recorded_as(in_rules, self.inputs[-1])
         if in_place or rules_in_place:
             self.in_place = self._recorded_as(in_place or self.node_name)
             if rules_in_place:
                 self.in_place._take_rules(rules_in_place, overloads)
+
+    def __copy__(self) -> Op:
+        """A copy; that of `copy` itself, for any object, takes twice as long."""
+        other = object.__new__(Op)
+        for name in Op.__slots__:
+            setattr(other, name, getattr(self, name))
+        return other
 
     def _recorded_as(self, node_name: str, without: str = "") -> Op:
         """This op under another node's name, with no edge for the input `without`."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -81,8 +80,13 @@ def _other_names(f: Callable[..., Any]) -> dict[str, str]:
     }
 
 
+_SHOWN = ("__module__", "__name__", "__qualname__", "__doc__")
+"""What a published function has of the one that it calls.  Annotations are found by way of that:
+to copy them Python would have to make a dict of each."""
+
+
 def _taking_names(f: Callable[..., Any], names: dict[str, str], out: bool) -> Callable[..., Any]:
-    @functools.wraps(f)
+    @functools.wraps(f, _SHOWN)
     def function(*args: Any, **kwargs: Any) -> Any:
         if not kwargs:
             try:
@@ -171,6 +175,42 @@ def _inplace_of(op: Op) -> Callable[..., Any]:
 def _documented(function: Any, op: Op, name: str) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = op.doc
+    function.__signature__ = _Signature.of(op)
+    return function
+
+
+class _Signature(inspect.Signature):
+    """The signature of an op's function, worked out when somebody looks at it, which few do."""
+
+    __slots__ = ("_op",)
+
+    _op: Op
+
+    @classmethod
+    def of(cls, op: Op) -> _Signature:
+        """The signature of `op`."""
+        signature = cls.__new__(cls)
+        signature._op = op
+        return signature
+
+    def __getattr__(self, name: str) -> Any:
+        """What `inspect.Signature` keeps, before it is there."""
+        if name not in inspect.Signature.__slots__:
+            raise AttributeError(name)
+        try:
+            self.__init__(_parameters(self._op))  # type: ignore[misc]
+        except ValueError:  # a default before a parameter without one cannot be shown
+            self.__init__(_ANYTHING)  # type: ignore[misc]
+        return getattr(self, name)
+
+
+_ANYTHING = (
+    inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL),
+    inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD),
+)
+
+
+def _parameters(op: Op) -> list[inspect.Parameter]:
     parameters = [
         inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=d)
         for n, d in op.input_defaults.items()
@@ -187,9 +227,7 @@ def _documented(function: Any, op: Op, name: str) -> Any:
     if op.order:
         place = {name: i for i, name in enumerate(op.order)}
         parameters.sort(key=lambda p: place.get(p.name, len(place)))
-    with suppress(ValueError):  # a default before a parameter without one cannot be shown
-        function.__signature__ = inspect.Signature(parameters)
-    return function
+    return parameters
 
 
 def _not_a_tensor(op: Op, value: Any) -> TypeError:

@@ -6,7 +6,6 @@ Layer 3.  Costs about as much again as the step itself; the line of each node is
 from __future__ import annotations
 
 import sys
-import traceback
 import warnings
 from typing import Any
 
@@ -77,6 +76,8 @@ class detect_anomaly(set_detect_anomaly):
 
 def note_traceback(node: Any) -> None:
     """Keep the current traceback on a node, and the node that was running backward if one was."""
+    import traceback
+
     from clew.autograd.engine import current  # which imports this module
 
     node.metadata["traceback_"] = traceback.format_stack()

@@ -95,8 +95,8 @@ def _declare_storage(name: str) -> None:
     FUNCTIONS[name] = type(name, (), {"__init__": refuse, "__module__": "torch", "__doc__": doc})
 
 
-for _dtype in dtypes.ALL:
-    _declare_storage(dtypes.legacy_type(_dtype.numpy).replace("Tensor", "Storage"))
+for _type in dtypes.LEGACY_TYPES.values():
+    _declare_storage(_type.replace("Tensor", "Storage"))
 
 
 # -- defaults

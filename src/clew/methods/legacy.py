@@ -96,7 +96,7 @@ class tensortype(type):
 
 
 def _declare(dtype: dtypes.dtype) -> Callable[..., Any]:
-    name = dtypes.legacy_type(dtype.numpy)
+    name = dtypes.LEGACY_TYPES[dtype.name]
     members = {
         "_legacy_dtype": dtype, "dtype": dtype, "is_cuda": False, "__module__": "torch",
         "__doc__": f"Makes tensors of {dtype!r}; new code uses ``torch.tensor(data, dtype=...)``.",
@@ -108,4 +108,4 @@ for _dtype in (
     dtypes.bool_, dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64,
     dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64,
 ):  # fmt: skip
-    FUNCTIONS[dtypes.legacy_type(_dtype.numpy)] = _declare(_dtype)
+    FUNCTIONS[dtypes.LEGACY_TYPES[_dtype.name]] = _declare(_dtype)

@@ -18,7 +18,6 @@ from clew.op import NO_ATTRS, REGISTRY
 from clew.publish import composite
 from clew.recording import after_write, before_write
 from clew.rng.target import range_of
-from clew.sharing import shared_array, shared_memory
 from clew.storage import (
     Geometry,
     address,
@@ -67,6 +66,8 @@ class UntypedStorage:
 
     def is_shared(self) -> bool:
         """Whether other processes can see the memory."""
+        from clew.sharing import shared_memory
+
         return shared_memory(self._owner) is not None
 
     def resize_(self, size: int) -> UntypedStorage:
@@ -190,6 +191,8 @@ def storage(self: Tensor) -> TypedStorage:
 @composite(function=False)
 def is_shared(self: Tensor) -> bool:
     """Whether other processes can see the memory: `share_memory_` has moved it."""
+    from clew.sharing import shared_memory
+
     return shared_memory(self._array) is not None
 
 
@@ -199,6 +202,8 @@ def share_memory_(self: Tensor) -> Tensor:
 
     The whole storage moves with this tensor; other tensors that looked at it stay behind.
     """
+    from clew.sharing import shared_array, shared_memory
+
     if shared_memory(self._array) is None:
         own, place = flat_storage(self._array), geometry(self._array)
         moved = shared_array(own.nbytes).view(own.dtype)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clew.kernels import attention as kernels
+from clew import kernels
 from clew.op import op
 
 _NAME = "scaled_dot_product_flash_attention_for_cpu"
@@ -33,7 +33,7 @@ def attention(
     Shapes: query ``(N, H, L, E)``, key and value ``(N, H', S, E)`` where H' divides H; the mask
     broadcasts to ``(N, H, L, S)``.
     """
-    return kernels.attention(q, k, v, mask, is_causal, scale)
+    return kernels.attention.attention(q, k, v, mask, is_causal, scale)
 
 
 @attention.grad("query", "key", "value")
@@ -55,7 +55,9 @@ def attention_backward(
     is_causal: bool, scale: float, need: Any,
 ) -> Any:  # fmt: skip
     """Gradients of query, key and value."""
-    return kernels.attention_backward(grad, q, k, v, mask, out, logs, is_causal, scale, need)
+    return kernels.attention.attention_backward(
+        grad, q, k, v, mask, out, logs, is_causal, scale, need
+    )
 
 
 @attention_backward.grad("grad_output", "query", "key", "value")
@@ -127,4 +129,4 @@ def _second_order(
 @op("causal_mask(self)", publish=())
 def causal_mask(x: Any) -> Any:
     """What makes logits ``(..., L, S)`` causal when added to them; a constant."""
-    return kernels.causal_mask(x.shape[-2], x.shape[-1], x.dtype)
+    return kernels.attention.causal_mask(x.shape[-2], x.shape[-1], x.dtype)

@@ -6,16 +6,17 @@ same things; so three ops are enough for derivatives of any order.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from clew import kernels
 from clew.dtypes import legacy_type, scalar_name
-from clew.kernels import conv as plain
-from clew.kernels import conv_transpose as transpose
-from clew.kernels.windows import Ints
 from clew.op import op
 from clew.ops.linalg import cpp_name
 from clew.ops.rules import conj
 from clew.packing import SHAPE
+
+if TYPE_CHECKING:
+    from clew.kernels.windows import Ints
 
 
 class Geometry(NamedTuple):
@@ -44,10 +45,10 @@ def convolution(x: Any, w: Any, bias: Any, **geometry: Any) -> Any:
     g = Geometry(**geometry)
     _check_types(x, w, bias)
     if g.transposed:
-        return transpose.conv_transpose_forward(
+        return kernels.conv_transpose.conv_transpose_forward(
             x, w, bias, g.stride, g.padding, g.output_padding, g.dilation, g.groups
         )
-    return plain.conv_forward(x, w, bias, g.stride, g.padding, g.dilation, g.groups)
+    return kernels.conv.conv_forward(x, w, bias, g.stride, g.padding, g.dilation, g.groups)
 
 
 def _check_types(x: Any, w: Any, bias: Any) -> None:
@@ -87,8 +88,9 @@ def convolution_backward_input(grad: Any, w: Any, *, size: Ints, geometry: Geome
     """Gradient of the input, whose shape is `size`."""
     g = geometry
     backward = (
-        transpose.conv_transpose_backward_input if g.transposed else plain.conv_backward_input
-    )
+        kernels.conv_transpose.conv_transpose_backward_input if g.transposed
+        else kernels.conv.conv_backward_input
+    )  # fmt: skip
     return backward(grad, w, size, g.stride, g.padding, g.dilation, g.groups)
 
 
@@ -109,8 +111,9 @@ def convolution_backward_weight(grad: Any, x: Any, *, size: Ints, geometry: Geom
     """Gradient of the weight, whose shape is `size`."""
     g = geometry
     backward = (
-        transpose.conv_transpose_backward_weight if g.transposed else plain.conv_backward_weight
-    )
+        kernels.conv_transpose.conv_transpose_backward_weight if g.transposed
+        else kernels.conv.conv_backward_weight
+    )  # fmt: skip
     return backward(grad, x, size, g.stride, g.padding, g.dilation, g.groups)
 
 
@@ -128,7 +131,7 @@ def _(F: Any, grad: Any, grad_output: Any, input_shape: Any, *, geometry: Geomet
 @op("convolution_backward_bias(grad_output)", publish=(), jvp="linear")
 def convolution_backward_bias(grad: Any) -> Any:
     """Gradient of the bias: the sum over batch and space."""
-    return plain.conv_backward_bias(grad)
+    return kernels.conv.conv_backward_bias(grad)
 
 
 @convolution_backward_bias.grad("grad_output")

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from clew import kernels
 from clew.dtypes import scalar_name
-from clew.kernels import ctc as kernels
 from clew.op import op
 from clew.ops.checks import differentiable_once
 
@@ -32,7 +32,7 @@ def ctc_loss(
         )
     _check(log_probs, targets, input_lengths, target_lengths, blank)
     padded, steps, lengths = _as_arrays(log_probs, targets, input_lengths, target_lengths)
-    return kernels.ctc_loss(log_probs, padded, steps, lengths, blank)
+    return kernels.ctc.ctc_loss(log_probs, padded, steps, lengths, blank)
 
 
 @ctc_loss.grad("log_probs")
@@ -54,7 +54,7 @@ def ctc_loss_backward(
 ) -> Any:  # fmt: skip
     """Gradient of `ctc_loss`; it has no gradient itself."""
     padded, steps, lengths = _as_arrays(log_probs, targets, input_lengths, target_lengths)
-    return kernels.ctc_loss_backward(
+    return kernels.ctc.ctc_loss_backward(
         grad, log_probs, padded, steps, lengths, nll, alpha, blank, zero_infinity
     )
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from clew import kernels
 from clew.dtypes import legacy_type
-from clew.kernels import bags as kernels
 from clew.op import op
 
 SUM, MEAN, MAX = range(3)
@@ -34,13 +34,13 @@ def embedding_bag(
         RuntimeError: types do not fit, offsets are out of order or an index is no row.
     """
     _check(table, indices, offsets, weights)
-    bag = kernels.bag_numbers(offsets, len(indices))
+    bag = kernels.bags.bag_numbers(offsets, len(indices))
     counted = bag if padding_idx < 0 else bag[indices != padding_idx]
     sizes = np.bincount(counted, minlength=len(offsets)).astype(np.int64)
     if mode == MAX:
-        out, place = kernels.bag_maxima(table, indices, bag, len(offsets), padding_idx)
+        out, place = kernels.bags.bag_maxima(table, indices, bag, len(offsets), padding_idx)
         return out, bag, sizes, place
-    out = kernels.bag_sums(table, indices, bag, sizes, weights, padding_idx, mode == MEAN)
+    out = kernels.bags.bag_sums(table, indices, bag, sizes, weights, padding_idx, mode == MEAN)
     return out, bag, sizes, np.zeros(0, np.int64)
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from clew import kernels
 from clew.dtypes import scalar_name
-from clew.kernels import fractional_pool as kernels
 from clew.kernels.half import widen
-from clew.kernels.windows import Ints
 from clew.op import op
 from clew.ops.checks import floating_only
 from clew.packing import INDICES, SHAPE
+
+if TYPE_CHECKING:
+    from clew.kernels.windows import Ints
 
 _AXES = ("time", "height", "width")
 
@@ -21,7 +23,9 @@ def _declare(dims: int) -> None:
     def forward(x: Any, samples: Any, *, kernel_size: Ints, output_size: Ints) -> Any:
         floating_only(x, f"{name}_out_frame")
         _check(x, samples, name, kernel_size, output_size)
-        return kernels.fractional_max_pool(x, widen(samples), kernel_size, output_size)
+        return kernels.fractional_pool.fractional_max_pool(
+            x, widen(samples), kernel_size, output_size
+        )
 
     def rule(F: Any, grad: Any, self: Any, result1: Any) -> Any:
         return F.add_in_planes(grad, result1, size=tuple(self.shape), dims=dims)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from clew import rng
+from clew import kernels, rng
 from clew.dtypes import scalar_name
-from clew.kernels import pathwise
 from clew.op import op
 
 _NO_DERIVATIVE = "torch::autograd::NotImplemented"
@@ -26,7 +25,7 @@ def _(F: Any, grad: Any, self: Any, result: Any) -> Any:
 @op("standard_gamma_grad(self, output)", publish=(), node="StandardGammaGradBackward0")
 def standard_gamma_grad(shape: Any, x: Any) -> Any:
     """The derivative of gamma numbers `output` with respect to their shapes `self`."""
-    return pathwise.gamma_gradient(shape, x)
+    return kernels.pathwise.gamma_gradient(shape, x)
 
 
 @standard_gamma_grad.grad("self", "output")
@@ -48,7 +47,7 @@ def _(F: Any, grad: Any) -> NoReturn:
 @op("dirichlet_grad(x, alpha, total)", publish=(), node=_NO_DERIVATIVE)
 def dirichlet_grad(x: Any, alpha: Any, total: Any) -> Any:
     """The derivative of elements of Dirichlet vectors by their own concentration, over 1 - x."""
-    return pathwise.beta_gradient(x, alpha, total)
+    return kernels.pathwise.beta_gradient(x, alpha, total)
 
 
 @dirichlet_grad.grad("x", "alpha", "total")

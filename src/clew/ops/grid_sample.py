@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from clew import kernels
 from clew.dtypes import scalar_name
-from clew.kernels import grid_sample as kernels
 from clew.kernels.half import narrow, widen
 from clew.op import op
 from clew.ops.checks import differentiable_once
@@ -36,7 +36,7 @@ def _declare_grid_sampler(dims: int) -> None:
     def forward(x: Any, grid: Any, **attrs: Any) -> Any:
         sampling = Sampling(**attrs)
         _check(x, grid, dims, sampling)
-        return kernels.grid_sample(x, grid, *sampling.for_kernel())
+        return kernels.grid_sample.grid_sample(x, grid, *sampling.for_kernel())
 
     def rule(
         F: Any, grad: Any, input: Any, grid: Any, *, interpolation_mode: int, padding_mode: int,
@@ -54,7 +54,7 @@ def _declare_grid_sampler(dims: int) -> None:
     declared.grad("input", "grid")(rule)
 
     def backward(grad: Any, x: Any, grid: Any, *, sampling: Sampling, need: Any) -> Any:
-        return kernels.grid_sample_backward(grad, x, grid, *sampling.for_kernel(), need)
+        return kernels.grid_sample.grid_sample_backward(grad, x, grid, *sampling.for_kernel(), need)
 
     def twice(
         F: Any, grads: Any, grad_output: Any, input: Any, grid: Any, *, sampling: Sampling,
@@ -74,7 +74,7 @@ def _declare_grid_sampler(dims: int) -> None:
     def double_backward(
         of_input: Any, of_grid: Any, grad: Any, x: Any, grid: Any, *, sampling: Sampling
     ) -> Any:
-        return kernels.grid_sample_double_backward(
+        return kernels.grid_sample.grid_sample_double_backward(
             of_input, of_grid, grad, x, grid, *sampling.for_kernel()
         )
 

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from clew.kernels import gru as kernels
+from clew import kernels
 from clew.op import op
 from clew.ops.recurrent import at, of_weight
 
@@ -37,7 +37,7 @@ from clew.ops.recurrent import at, of_weight
     publish=(), tensors_only=True)  # fmt: skip
 def gru_layer(inputs: Any, weight: Any, hidden: Any, bias: Any, *, reverse: bool) -> Any:
     """Hidden states of all steps, and gates; see Note [Layer of a GRU]."""
-    return kernels.gru(inputs, weight, bias, hidden, reverse)
+    return kernels.gru.gru(inputs, weight, bias, hidden, reverse)
 
 
 @gru_layer.grad("inputs", "weight", "hidden", "bias")
@@ -48,7 +48,7 @@ def _(
     of_output, of_gates = grads
     if of_output is None:
         of_output = F.zeros_like(output)
-    backward = kernels.gru_backward if isinstance(output, np.ndarray) else _of_tensors(F)
+    backward = kernels.gru.gru_backward if isinstance(output, np.ndarray) else _of_tensors(F)
     to_inputs, to_products, to_hidden = backward(
         of_output, of_gates, weight, hidden, output, gates, reverse
     )
@@ -61,7 +61,7 @@ def _(
 
 
 def _of_tensors(F: Any) -> Any:
-    """`kernels.gru_backward` made of ops."""
+    """`gru_backward` made of ops."""
 
     def backward(
         of_output: Any, of_gates: Any, weight: Any, hidden: Any, output: Any, gates: Any,
@@ -101,7 +101,7 @@ def rnn_layer(
     inputs: Any, weight: Any, hidden: Any, bias: Any, *, relu: bool, reverse: bool
 ) -> Any:
     """Hidden states of all steps: ``f(x + W h' + bias)``, where f is tanh or relu."""
-    return kernels.rnn(inputs, weight, bias, hidden, relu, reverse)
+    return kernels.gru.rnn(inputs, weight, bias, hidden, relu, reverse)
 
 
 @rnn_layer.grad("inputs", "weight", "hidden", "bias")
@@ -109,7 +109,7 @@ def _(
     F: Any, grad: Any, weight: Any, hidden: Any, result: Any, *, relu: bool, reverse: bool,
     need: Any,
 ) -> Any:  # fmt: skip
-    backward = kernels.rnn_backward if isinstance(result, np.ndarray) else _rnn_of_tensors(F)
+    backward = kernels.gru.rnn_backward if isinstance(result, np.ndarray) else _rnn_of_tensors(F)
     to_inputs, to_hidden = backward(grad, weight, result, relu, reverse)
     return [
         to_inputs,
@@ -120,7 +120,7 @@ def _(
 
 
 def _rnn_of_tensors(F: Any) -> Any:
-    """`kernels.rnn_backward` made of ops."""
+    """`rnn_backward` made of ops."""
 
     def backward(grad: Any, weight: Any, result: Any, relu: bool, reverse: bool) -> Any:
         steps = result.shape[0]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from clew import kernels
 from clew.dtypes import scalar_name
 from clew.kernels.half import narrow, widen
-from clew.kernels.windows import Ints, Windows, fold_first, unfold_first
 from clew.op import op
+
+if TYPE_CHECKING:
+    from clew.kernels.windows import Ints, Windows
 
 
 class Blocks(NamedTuple):
@@ -44,7 +47,9 @@ def _windows(size: Ints, blocks: Blocks) -> Windows:
         raise RuntimeError(
             f"padding should be non-negative, but got pad_height: {height} pad_width: {width}"
         )
-    return Windows.over(size, blocks.kernel_size, blocks.stride, blocks.padding, blocks.dilation)
+    return kernels.windows.Windows.over(
+        size, blocks.kernel_size, blocks.stride, blocks.padding, blocks.dilation
+    )
 
 
 def _check_floating(x: Any, kernel: str) -> None:
@@ -74,7 +79,7 @@ def im2col(x: Any, **blocks: Any) -> Any:
             f"sliding blocks as {windows.out}, but its components must be at least one."
         )
     images = x.reshape(-1, *x.shape[-3:]) if x.size else x
-    columns = unfold_first(images, windows)
+    columns = kernels.windows.unfold_first(images, windows)
     if np.may_share_memory(columns, x):
         columns = columns.copy()
     return columns.reshape(*x.shape[:-3], *columns.shape[1:])
@@ -121,7 +126,7 @@ def col2im(x: Any, *, output_size: Ints, **blocks: Any) -> Any:
         )
     columns = widen(x).reshape(-1, rows, length) if x.size else widen(x)
     out = np.empty((len(columns), rows // prod(b.kernel_size), *output_size), columns.dtype)
-    fold_first(columns, out, windows)
+    kernels.windows.fold_first(columns, out, windows)
     return narrow(out.reshape(*x.shape[:-2], *out.shape[1:]), x.dtype)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from clew import kernels
 from clew.dtypes import scalar_name
-from clew.kernels import loss as kernels
 from clew.kernels.half import is_half, narrow, widen
 from clew.kernels.pointwise import pointwise
 from clew.op import op
@@ -36,7 +36,7 @@ def _total_of_pairs(
     name: str, x: Any, t: Any, reduction: str, number: float = 0.0, scale: float = 1.0
 ) -> Any:
     """`scale` times the sum or mean of losses by a twin; None where there is none for them."""
-    total = None if reduction == "none" else kernels.total_of_pairs(name, x, t, number)
+    total = None if reduction == "none" else kernels.loss.total_of_pairs(name, x, t, number)
     if total is None:
         return None
     return np.array(total * scale / _share(x, reduction), x.dtype)
@@ -78,7 +78,7 @@ def _(F: Any, grad: Any, self: Any, target: Any, *, reduction: str, need: Any) -
 @op("mse_loss_backward(grad_output, self, target; reduction)", **_PAIR)
 def mse_loss_backward(grad: Any, x: Any, t: Any, *, reduction: str) -> Any:
     """``2 * (self - target) * grad_output``."""
-    d = kernels.slope_of_pairs("squared", grad, x, t, 2 / _share(x, reduction))
+    d = kernels.loss.slope_of_pairs("squared", grad, x, t, 2 / _share(x, reduction))
     if d is None:
         d = np.asarray(np.subtract(widen(x), widen(t)))
         d *= np.multiply(widen(grad), 2 / _share(d, reduction))
@@ -146,7 +146,7 @@ def smooth_l1_loss_backward(grad: Any, x: Any, t: Any, *, reduction: str, beta: 
 def _limited_difference(
     grad: Any, x: Any, t: Any, reduction: str, radius: float, scale: float
 ) -> Any:
-    d = kernels.slope_of_pairs("rounded", grad, x, t, scale / _share(x, reduction), radius)
+    d = kernels.loss.slope_of_pairs("rounded", grad, x, t, scale / _share(x, reduction), radius)
     if d is None:
         d = np.asarray(np.subtract(widen(x), widen(t)))
         np.minimum(np.maximum(d, -radius, out=d), radius, out=d)
@@ -349,7 +349,7 @@ def binary_cross_entropy_with_logits_backward(
 ) -> Any:
     """``sigmoid(self) - target`` times weight and `grad_output`; see `pos_weight` above."""
     if weight is None and pos_weight is None:
-        slope = kernels.slope_of_pairs("logit", grad, x, t, 1 / _share(x, reduction))
+        slope = kernels.loss.slope_of_pairs("logit", grad, x, t, 1 / _share(x, reduction))
         if slope is not None:
             return slope
     d = _logit_slope(x, t) if pos_weight is None else _positive_slope(x, t, pos_weight)
@@ -410,7 +410,7 @@ def _declare_nll(name: str, node: str) -> None:
             raise RuntimeError(
                 f"expected scalar type {scalar_name(x.dtype)} but found {scalar_name(weight.dtype)}"
             )
-        return kernels.nll_loss(x, target, weight, reduction, ignore_index)
+        return kernels.loss.nll_loss(x, target, weight, reduction, ignore_index)
 
     def rule(
         F: Any, grad: Any, self: Any, target: Any, weight: Any, total_weight: Any, *,
@@ -439,7 +439,7 @@ def nll_loss_backward(
     reduction: str, ignore_index: int,
 ) -> Any:  # fmt: skip
     """Gradient of `nll_loss`, which is linear in `self`."""
-    return kernels.nll_loss_backward(
+    return kernels.loss.nll_loss_backward(
         grad, x.shape, target, weight, reduction, ignore_index, total_weight
     )
 

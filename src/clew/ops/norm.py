@@ -23,9 +23,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any, NamedTuple
 
+from clew import kernels
 from clew.dtypes import scalar_name
-from clew.kernels import batch_norm as batch_kernels
-from clew.kernels import norm as kernels
 from clew.op import op
 from clew.ops.checks import floating_only
 from clew.ops.layout import contiguous
@@ -105,7 +104,7 @@ def _plus(x: Any, y: Any) -> Any:
 def native_layer_norm(x: Any, weight: Any, bias: Any, *, normalized_shape: Any, eps: float) -> Any:
     """Normalise over the trailing dimensions; also the means and 1 / sqrt(variance + eps)."""
     _check_types(x, "LayerNormKernelImpl", weight, bias)
-    return kernels.layer_norm(x, normalized_shape, weight, bias, eps)
+    return kernels.norm.layer_norm(x, normalized_shape, weight, bias, eps)
 
 
 @native_layer_norm.grad("input", "weight", "bias")
@@ -126,7 +125,7 @@ def native_layer_norm_backward(
     normalized_shape: Any, eps: float, need: Any,
 ) -> Any:  # fmt: skip
     """Gradients of `native_layer_norm`."""
-    return kernels.layer_norm_backward(grad, x, normalized_shape, mean, rstd, weight, need)
+    return kernels.norm.layer_norm_backward(grad, x, normalized_shape, mean, rstd, weight, need)
 
 
 @native_layer_norm_backward.grad("grad_output", "input", "weight")
@@ -147,7 +146,7 @@ def _(
 def native_group_norm(x: Any, weight: Any, bias: Any, *, group: int, eps: float) -> Any:
     """Normalise groups of channels; also the means and 1 / sqrt(variance + eps)."""
     _check_types(x, "GroupNormKernelImpl", weight, bias)
-    return kernels.group_norm(x, group, weight, bias, eps)
+    return kernels.norm.group_norm(x, group, weight, bias, eps)
 
 
 @native_group_norm.grad("input", "weight", "bias")
@@ -166,7 +165,7 @@ def native_group_norm_backward(
     grad: Any, x: Any, weight: Any, mean: Any, rstd: Any, *, group: int, eps: float, need: Any
 ) -> Any:
     """Gradients of `native_group_norm`."""
-    return kernels.group_norm_backward(grad, x, group, mean, rstd, weight, need)
+    return kernels.norm.group_norm_backward(grad, x, group, mean, rstd, weight, need)
 
 
 @native_group_norm_backward.grad("grad_output", "input", "weight")
@@ -202,7 +201,7 @@ def _(
 def fused_rms_norm(x: Any, weight: Any, *, normalized_shape: Any, eps: float) -> Any:
     """Divide by the root mean square over the trailing dimensions; also its reciprocal."""
     floating_only(x, "rms_norm")
-    return kernels.rms_norm(x, normalized_shape, weight, eps)
+    return kernels.norm.rms_norm(x, normalized_shape, weight, eps)
 
 
 @fused_rms_norm.grad("input", "weight")
@@ -221,7 +220,7 @@ def fused_rms_norm_backward(
     grad: Any, x: Any, weight: Any, rstd: Any, *, normalized_shape: Any, eps: float, need: Any
 ) -> Any:
     """Gradients of `fused_rms_norm`."""
-    return kernels.rms_norm_backward(grad, x, normalized_shape, rstd, weight, need)
+    return kernels.norm.rms_norm_backward(grad, x, normalized_shape, rstd, weight, need)
 
 
 @fused_rms_norm_backward.grad("grad_output", "input", "weight")
@@ -251,7 +250,7 @@ def native_batch_norm(
     one op that writes to its inputs, and like PyTorch's it leaves their version as it is.
     """
     _check_types(x, "batch_norm", weight, bias, running_mean, running_var)
-    return batch_kernels.batch_norm(
+    return kernels.batch_norm.batch_norm(
         x, weight, bias, running_mean, running_var, training, momentum, eps
     )
 
@@ -275,7 +274,7 @@ def native_batch_norm_backward(
     *, training: bool, eps: float, need: Any,
 ) -> Any:  # fmt: skip
     """Gradients of `native_batch_norm`."""
-    return batch_kernels.batch_norm_backward(
+    return kernels.batch_norm.batch_norm_backward(
         grad, x, weight, running_mean, running_var, mean, invstd, training, eps, need
     )
 

@@ -6,14 +6,17 @@ on: PyTorch's order.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clew import kernels
 from clew.dtypes import scalar_name
 from clew.kernels.half import narrow, widen
-from clew.kernels.pad import Amounts, pad_by_index, pad_by_index_backward
 from clew.op import op
+
+if TYPE_CHECKING:
+    from clew.kernels.pad import Amounts
 
 
 def _amounts(pad: Any) -> Amounts:
@@ -68,7 +71,7 @@ def _declare_padding(word: str, mode: str, dims: int) -> None:
     def forward(x: Any, *, padding: Any) -> Any:
         amounts = _amounts(padding)
         _check(x, amounts, name, mode)
-        return pad_by_index(x, amounts, mode)
+        return kernels.pad.pad_by_index(x, amounts, mode)
 
     def rule(F: Any, grad: Any, self: Any, *, padding: Any) -> Any:
         return getattr(F, f"{name}_backward")(grad, size=tuple(self.shape), padding=padding)
@@ -80,7 +83,7 @@ def _declare_padding(word: str, mode: str, dims: int) -> None:
     )  # fmt: skip
 
     def backward(grad: Any, *, size: Any, padding: Any) -> Any:
-        wide = pad_by_index_backward(widen(grad), size, _amounts(padding), mode)
+        wide = kernels.pad.pad_by_index_backward(widen(grad), size, _amounts(padding), mode)
         return narrow(wide, grad.dtype)
 
     def again(F: Any, grad: Any, *, padding: Any) -> Any:

@@ -12,11 +12,11 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
-from ml_dtypes import finfo
 
-from clew.dtypes import scalar_name
+from clew.dtypes import of_numpy, scalar_name
 from clew.kernels.pointwise import pointwise
 from clew.kernels.select import choose, keep_where, limited, relu_in_place
+from clew.limits import finfo
 from clew.op import op
 from clew.ops.checks import floating_only, real_only
 from clew.packing import two_kinds
@@ -367,7 +367,7 @@ def softshrink(x: Any, *, lambd: float) -> Any:
         RuntimeError: `lambd` is negative.
     """
     floating_only(x, "softshrink_check")
-    largest = float(finfo(x.dtype).max)
+    largest = finfo(of_numpy(x.dtype)).max
     if not 0 <= lambd <= largest:
         raise RuntimeError(
             f"lambda must be in range [0, {largest:g}] for input dtype {scalar_name(x.dtype)}, "

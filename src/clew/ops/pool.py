@@ -7,19 +7,18 @@ the places that the forward chose, and for an average the average again.
 from __future__ import annotations
 
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from clew import kernels
 from clew.dtypes import scalar_name
-from clew.kernels import adaptive_pool as adaptive
-from clew.kernels import avg_pool as averages
-from clew.kernels import pool as maxima
-from clew.kernels.pool_shapes import pool_windows
-from clew.kernels.windows import Ints, Windows
 from clew.op import op
 from clew.ops.checks import floating_only
 from clew.packing import INDICES, SHAPE
+
+if TYPE_CHECKING:
+    from clew.kernels.windows import Ints, Windows
 
 # -- places in planes: what max pooling and unpooling share
 
@@ -44,7 +43,7 @@ def _(F: Any, grad: Any, self_shape: Any, indices: Any, *, dims: int) -> Any:
 @op("add_in_planes(self, indices; size, dims)", publish=(), jvp="linear")
 def add_in_planes(x: Any, indices: Any, *, size: Ints, dims: int) -> Any:
     """Zeros of `size` with the elements added where `indices` says: the adjoint of taking them."""
-    return maxima.max_pool_backward(x, indices, size, dims)
+    return kernels.pool.max_pool_backward(x, indices, size, dims)
 
 
 @add_in_planes.grad("self")
@@ -68,9 +67,9 @@ class Pooling(NamedTuple):
 @op("take_in_windows(self, places; pooling)", publish=(), jvp="linear")
 def take_in_windows(x: Any, places: Any, *, pooling: Pooling) -> Any:
     """The element of each window that `places` names, counted within the window."""
-    windows = pool_windows(x.shape, *pooling)
+    windows = kernels.pool_shapes.pool_windows(x.shape, *pooling)
     flat = _planes(places.shape, len(windows.out))
-    indices = maxima.places_to_indices(places, windows).reshape(flat)
+    indices = kernels.pool.places_to_indices(places, windows).reshape(flat)
     planes = x.reshape(_planes(x.shape, len(windows.out)))
     return np.take_along_axis(planes, indices, 1).reshape(places.shape)
 
@@ -83,7 +82,9 @@ def _(F: Any, grad: Any, self_shape: Any, places: Any, *, pooling: Pooling) -> A
 @op("add_in_windows(self, places; size, pooling)", publish=(), jvp="linear")
 def add_in_windows(x: Any, places: Any, *, size: Ints, pooling: Pooling) -> Any:
     """Zeros of `size` with the elements added at `places`: the adjoint of taking them."""
-    return maxima.max_pool_places_backward(x, places, size, pool_windows(size, *pooling))
+    return kernels.pool.max_pool_places_backward(
+        x, places, size, kernels.pool_shapes.pool_windows(size, *pooling)
+    )
 
 
 @add_in_windows.grad("self")
@@ -100,15 +101,15 @@ def _declare_max_pool(dims: int) -> None:
             raise NotImplementedError(
                 f"\"max_pool{dims}d\" not implemented for '{scalar_name(x.dtype)}'"
             )
-        return pool_windows(x.shape, **pooling)
+        return kernels.pool_shapes.pool_windows(x.shape, **pooling)
 
     def with_indices(x: Any, *, kernel_size: Ints, **others: Any) -> tuple[Any, Any]:
         windows = windows_of(x, {"kernel": kernel_size, **others})
-        values, places = maxima.max_pool(x, windows)
-        return values, maxima.places_to_indices(places, windows)
+        values, places = kernels.pool.max_pool(x, windows)
+        return values, kernels.pool.places_to_indices(places, windows)
 
     def with_places(x: Any, *, kernel_size: Ints, **others: Any) -> tuple[Any, Any]:
-        return maxima.max_pool(x, windows_of(x, {"kernel": kernel_size, **others}))
+        return kernels.pool.max_pool(x, windows_of(x, {"kernel": kernel_size, **others}))
 
     def rule(F: Any, grad: Any, self: Any, result1: Any) -> Any:
         return F.add_in_planes(grad, result1, size=tuple(self.shape), dims=dims)
@@ -138,7 +139,7 @@ def _declare_max_pool(dims: int) -> None:
 def _declare_adaptive_max_pool(dims: int) -> None:
     def forward(x: Any, *, output_size: Ints) -> tuple[Any, Any]:
         floating_only(x, f"adaptive_max_pool{dims}d")
-        return adaptive.adaptive_max_pool(x, output_size)
+        return kernels.adaptive_pool.adaptive_max_pool(x, output_size)
 
     def rule(F: Any, grad: Any, self: Any, result1: Any) -> Any:
         return F.add_in_planes(grad, result1, size=tuple(self.shape), dims=dims)
@@ -214,7 +215,7 @@ def _declare_avg_pool(dims: int) -> None:
     def forward(x: Any, **averaging: Any) -> Any:
         if x.dtype.kind in "bc":
             raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(x.dtype)}'")
-        return averages.avg_pool(x, *Averaging(**averaging))
+        return kernels.avg_pool.avg_pool(x, *Averaging(**averaging))
 
     def rule(
         F: Any, grad: Any, self: Any, *, kernel_size: Ints, stride: Ints, padding: Ints,
@@ -233,7 +234,7 @@ def _declare_avg_pool(dims: int) -> None:
     )  # fmt: skip
 
     def spread(grad: Any, *, size: Ints, averaging: Averaging) -> Any:
-        return averages.avg_pool_backward(grad, size, *averaging)
+        return kernels.avg_pool.avg_pool_backward(grad, size, *averaging)
 
     def gather(F: Any, grad: Any, *, averaging: Averaging) -> Any:
         return getattr(F, name)(grad, **averaging._asdict())
@@ -250,7 +251,7 @@ def _declare_adaptive_avg_pool(dims: int) -> None:
 
     def forward(x: Any, *, output_size: Ints) -> Any:
         floating_only(x, name)
-        return adaptive.adaptive_avg_pool(x, output_size)
+        return kernels.adaptive_pool.adaptive_avg_pool(x, output_size)
 
     def rule(F: Any, grad: Any, self: Any) -> Any:
         return getattr(F, f"{name}_backward")(grad, size=tuple(self.shape))
@@ -262,7 +263,7 @@ def _declare_adaptive_avg_pool(dims: int) -> None:
     )  # fmt: skip
 
     def spread(grad: Any, *, size: Ints) -> Any:
-        return adaptive.adaptive_avg_pool_backward(grad, size, dims)
+        return kernels.adaptive_pool.adaptive_avg_pool_backward(grad, size, dims)
 
     def gather(F: Any, grad: Any, grad_output_shape: Any) -> Any:
         return getattr(F, name)(grad, output_size=grad_output_shape[-dims:])

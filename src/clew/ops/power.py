@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cmath
 import math
 from typing import Any
 
@@ -80,6 +79,8 @@ def _(F: Any, grad: Any, exponent: Any, base: Any, result: Any) -> Any:
 def _log_of_number(x: Any) -> Any:
     """The logarithm of a number, of a real one that is negative nan."""
     if isinstance(x, complex):
+        import cmath
+
         return cmath.log(x) if x else complex(-math.inf)
     return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clew.kernels import recurrent as kernels
+from clew import kernels
 from clew.op import op
 
 
@@ -30,7 +30,7 @@ def lstm_layer(
     inputs: Any, weight: Any, hidden: Any, cell: Any, bias: Any, *, reverse: bool
 ) -> Any:
     """Hidden states, cells and gates of all steps; see Note [Layer of an LSTM]."""
-    return kernels.lstm(inputs, weight, bias, hidden, cell, reverse)
+    return kernels.recurrent.lstm(inputs, weight, bias, hidden, cell, reverse)
 
 
 @lstm_layer.grad("inputs", "weight", "hidden", "cell", "bias")
@@ -85,7 +85,9 @@ def lstm_layer_backward(
     *, reverse: bool,
 ) -> Any:  # fmt: skip
     """P and R of all steps; see Note [Layer of an LSTM]."""
-    return kernels.lstm_backward(of_output, weight, cell, cells, gates, of_cells, of_gates, reverse)
+    return kernels.recurrent.lstm_backward(
+        of_output, weight, cell, cells, gates, of_cells, of_gates, reverse
+    )
 
 
 @lstm_layer_backward.grad("of_output", "weight", "cell", "cells", "gates", "of_cells", "of_gates")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from clew.kernels import interpolate as kernels
+from clew import kernels
 from clew.op import op
 
 # -- interpolation
@@ -30,7 +30,7 @@ def _declare_upsample(mode: str, dims: int) -> None:
     kernel = mode.replace("_", "-")
 
     def forward(x: Any, *, output_size: Any, align_corners: bool, scales: Any) -> Any:
-        return kernels.interpolate(x, output_size, kernel, align_corners, scales)
+        return kernels.interpolate.interpolate(x, output_size, kernel, align_corners, scales)
 
     def rule(F: Any, grad: Any, self_shape: Any, *, align_corners: bool, scales: Any) -> Any:
         backward = getattr(F, f"{name}_backward")
@@ -43,7 +43,9 @@ def _declare_upsample(mode: str, dims: int) -> None:
     )  # fmt: skip
 
     def spread(grad: Any, *, input_size: Any, align_corners: bool, scales: Any) -> Any:
-        return kernels.interpolate_backward(grad, input_size, kernel, align_corners, scales)
+        return kernels.interpolate.interpolate_backward(
+            grad, input_size, kernel, align_corners, scales
+        )
 
     def again(
         F: Any, grad: Any, grad_output_shape: Any, *, align_corners: bool, scales: Any

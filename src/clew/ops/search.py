@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from clew import kernels
 from clew.dtypes import scalar_name
-from clew.kernels import histogram
 from clew.op import op
 from clew.ops.rules import not_implemented, wrap_dim
 
@@ -135,7 +135,7 @@ def histc(x: Any, *, bins: int, min: float, max: float) -> Any:
 @op("histogram_counts(self, weight=None, *bin_edges; density)", publish=())
 def histogram_counts(points: Any, weight: Any, *bin_edges: Any, density: bool) -> Any:
     """How many points ``(count, dims)``, or which sum of weights, the boxes between edges hold."""
-    return histogram.counts(points, weight, bin_edges, density=density)
+    return kernels.histogram.counts(points, weight, bin_edges, density=density)
 
 
 # -- places in sorted sequences

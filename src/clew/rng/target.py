@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..dtypes import bfloat16, scalar_name
+from ..dtypes import of_numpy, scalar_name
 from .generator import Generator, default_generator
 
 CHUNK = 2**14
@@ -28,39 +28,38 @@ class Range(NamedTuple):
 
 
 _RANGES = {
-    np.dtype(np.bool_): Range("bool", 0, 1),
-    np.dtype(np.uint8): Range("unsigned char", 0, 2**8 - 1),
-    np.dtype(np.int8): Range("signed char", 0, 2**7 - 1),
-    np.dtype(np.int16): Range("short int", 0, 2**15 - 1),
-    np.dtype(np.int32): Range("int", 0, 2**31 - 1),
-    np.dtype(np.int64): Range("long int", 0, 2**63 - 1),
-    np.dtype(np.uint16): Range("short unsigned int", 0, 2**16 - 1),
-    np.dtype(np.uint32): Range("unsigned int", 0, 2**32 - 1),
-    np.dtype(np.uint64): Range("long unsigned int", 0, 2**64 - 1),
-    np.dtype(np.float16): Range("c10::Half", 11, 65504.0),
-    bfloat16.numpy: Range("c10::BFloat16", 8, (2 - 2.0**-7) * 2.0**127),
-    np.dtype(np.float32): Range("float", 24, float(np.finfo(np.float32).max)),
-    np.dtype(np.float64): Range("double", 53, float(np.finfo(np.float64).max)),
-    np.dtype(np.complex64): Range("c10::complex<float>", 0, 0),
-    np.dtype(np.complex128): Range("c10::complex<double>", 0, 0),
+    "bool": Range("bool", 0, 1),
+    "uint8": Range("unsigned char", 0, 2**8 - 1),
+    "int8": Range("signed char", 0, 2**7 - 1),
+    "int16": Range("short int", 0, 2**15 - 1),
+    "int32": Range("int", 0, 2**31 - 1),
+    "int64": Range("long int", 0, 2**63 - 1),
+    "uint16": Range("short unsigned int", 0, 2**16 - 1),
+    "uint32": Range("unsigned int", 0, 2**32 - 1),
+    "uint64": Range("long unsigned int", 0, 2**64 - 1),
+    "float16": Range("c10::Half", 11, 65504.0),
+    "bfloat16": Range("c10::BFloat16", 8, (2 - 2.0**-7) * 2.0**127),
+    "float32": Range("float", 24, float(np.finfo(np.float32).max)),
+    "float64": Range("double", 53, float(np.finfo(np.float64).max)),
+    "complex64": Range("c10::complex<float>", 0, 0),
+    "complex128": Range("c10::complex<double>", 0, 0),
 }
-_HALVES = (np.dtype(np.float16), bfloat16.numpy)
 _WIDE_UNSIGNED = (np.dtype(np.uint16), np.dtype(np.uint32), np.dtype(np.uint64))
 
 
 def range_of(dtype: np.dtype) -> Range:
     """The facts about a dtype (bfloat16 is the one of ml_dtypes)."""
-    return _RANGES[dtype]
+    return _RANGES[of_numpy(dtype).name]
 
 
 def is_floating(dtype: np.dtype) -> bool:
     """Whether `dtype` is float16, bfloat16, float32 or float64."""
-    return _RANGES[dtype].digits > 0
+    return range_of(dtype).digits > 0
 
 
 def is_half(dtype: np.dtype) -> bool:
     """Whether `dtype` is float16 or bfloat16, which PyTorch computes with in float32."""
-    return dtype in _HALVES
+    return dtype.itemsize == 2 and dtype.kind in "fV"
 
 
 def is_common(dtype: np.dtype) -> bool:

@@ -35,14 +35,10 @@ from __future__ import annotations
 
 import importlib
 import os
-import pkgutil
 import threading
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-from clew.kernels.compiled import cache
 
 if TYPE_CHECKING:
     from clew.kernels.compiled.kernel import Kernel
@@ -86,6 +82,8 @@ def _find(module: str, dtype: np.dtype) -> Twins | None:
         try:
             found = Twins(module, dtype)
         except ImportError as error:  # numba refuses versions of NumPy that it does not know
+            from clew.kernels.compiled import cache
+
             cache.announce(f"kernels are NumPy's, since numba cannot be imported: {error}")
     _found[module, dtype] = found
     return found
@@ -93,6 +91,8 @@ def _find(module: str, dtype: np.dtype) -> Twins | None:
 
 def all_kernels() -> list[Kernel]:
     """Every twin there is, in order of names; imports numba."""
+    import pkgutil
+
     from clew.kernels.compiled.kernel import Kernel
 
     found = []
@@ -104,6 +104,8 @@ def all_kernels() -> list[Kernel]:
 
 def is_available() -> bool:
     """Whether numba is installed, with all that the extra ``fast`` brings."""
+    from importlib.util import find_spec
+
     return find_spec("numba") is not None and find_spec("platformdirs") is not None
 
 

@@ -25,10 +25,11 @@ from __future__ import annotations
 import os
 import warnings
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from clew.kernels.onednn.convolution import Convolutions
     from clew.kernels.onednn.product import Products
 
@@ -72,6 +73,7 @@ def _load() -> tuple[Convolutions, Products] | None:
 def _find() -> Path | None:
     """The file of the library, or None if it is not installed."""
     from importlib.metadata import PackageNotFoundError, files
+    from pathlib import Path
 
     try:
         installed = files("onednn-cpu-gomp") or []
