@@ -41,6 +41,10 @@ from .windows import (
 # From this many channels on, a run of them is long enough to be copied fast (measured).
 MANY_CHANNELS = 8
 
+# The gradient of images of so few channels is added up from columns faster than oneDNN, which fills
+# them up to sixteen, finds it (measured).
+FEW_CHANNELS = 4
+
 # What it costs to copy an element of the columns, and to add one to an image, in multiply-adds of
 # a matrix product (measured).
 COPY_COST, ADD_COST = 6, 40
@@ -164,7 +168,7 @@ def run_backward(
 ) -> None:
     """Write the adjoint of a convolution, plus `bias`, into the contiguous `out`."""
     engine = None
-    if _gathers(len(w) // groups, w.shape[1], windows):
+    if w.shape[1] > FEW_CHANNELS or _gathers(len(w) // groups, w.shape[1], windows):
         engine = _engine(grad, w.shape, windows, groups)
 
     def run(start: int, stop: int) -> None:
