@@ -45,6 +45,9 @@ MANY_CHANNELS = 8
 # them up to sixteen, finds it (measured).
 FEW_CHANNELS = 4
 
+# An image of fewer positions makes a pointwise convolution a product of too few columns (measured).
+FEW_POSITIONS = 64
+
 # What it costs to copy an element of the columns, and to add one to an image, in multiply-adds of
 # a matrix product (measured).
 COPY_COST, ADD_COST = 6, 40
@@ -188,7 +191,8 @@ def _engine(
     """oneDNN, where it does better than a matrix product; see Note [oneDNN]."""
     if array.dtype != np.float32 or 0 in array.shape or 0 in w_shape:
         return None
-    if windows.inside and (windows.kernel == windows.size or prod(windows.kernel) == 1):
+    pointwise = prod(windows.kernel) == 1 and prod(windows.out) >= FEW_POSITIONS
+    if windows.inside and (windows.kernel == windows.size or pointwise):
         return None  # a matrix product of what lies in memory
     return onednn.convolutions()
 
