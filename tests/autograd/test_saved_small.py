@@ -435,6 +435,46 @@ def test_attention_that_is_walked_twice_and_partly():
     assert np.array_equal(first.numpy(), second.numpy())
 
 
+def feed_forward(activation="gelu", dropout=0.1):
+    """A transformer block, its input, and its result."""
+    clew.manual_seed(0)
+    layer = clew.nn.TransformerEncoderLayer(32, 2, 128, dropout, activation, batch_first=True)
+    x = clew.randn(4, 64, 32, requires_grad=True)
+    return layer, x, layer(x * 1)
+
+
+@pytest.mark.parametrize("dropout", [0, 0.1])
+@pytest.mark.parametrize("activation", ["gelu", clew.nn.functional.silu, clew.tanh, "relu"])
+def test_gradients_of_what_is_computed_again_are_equal_to_the_bit(activation, dropout):
+    def gradients():
+        layer, x, out = feed_forward(activation, dropout)
+        return clew.autograd.grad(out.square().sum(), [x, *layer.parameters()])
+
+    found = gradients()
+    with clew.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x):  # all is kept
+        known = gradients()
+    assert all(np.array_equal(f.numpy(), k.numpy()) for f, k in zip(found, known))
+
+
+@pytest.mark.parametrize("dropout", [0, 0.1])
+def test_the_result_of_gelu_is_computed_again(dropout):
+    _, _, out = feed_forward(dropout=dropout)
+    nodes = [out.grad_fn]
+    for node in nodes:
+        nodes += [n for n, _ in node.next_functions if n is not None and n not in nodes]
+    kept = [dict(n.kept())["mat1"].summary() for n in nodes if n.name() == "AddmmBackward0"]
+    again = [text for text in kept if "computed again" in text]
+    assert again == ["float32 [256, 128] 4 B, computed again from what is kept"]
+
+
+def test_a_block_that_is_walked_twice():
+    layer, _, out = feed_forward()
+    loss, weight = out.square().sum(), layer.linear2.weight
+    (first,) = clew.autograd.grad(loss, weight, retain_graph=True)
+    (second,) = clew.autograd.grad(loss, weight)
+    assert np.array_equal(first.numpy(), second.numpy())
+
+
 # -- who watches
 
 

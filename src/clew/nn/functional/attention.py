@@ -6,10 +6,9 @@ import math
 from typing import Any
 
 from clew import dtypes
-from clew.autograd.saved_small import compute_again
-from clew.autograd.transforms import running
 from clew.functions.calls import Tensor, call, require_tensors
 from clew.functions.create import ones, zeros
+from clew.nn.functional.again import computed_again
 from clew.nn.functional.dropout import dropout
 from clew.ops.linalg import cpp_name
 
@@ -62,22 +61,8 @@ def scaled_dot_product_attention(
         logits = logits + attn_mask
     weights = call("safe_softmax", logits, dim=-1)
     if dropout_p:
-        weights = _dropped(weights, dropout_p)
+        weights = computed_again(dropout(weights, dropout_p), weights)
     return weights @ value
-
-
-def _dropped(weights: Tensor, p: float) -> Tensor:
-    """The weights after dropout, which the graph keeps as weights and mask only."""
-    dropped = dropout(weights, p)
-    node, source = dropped.grad_fn, weights.grad_fn
-    if node is not None and source is not None and node is not source and not running:
-        (mask,) = (saved for _, saved in node.kept())
-        (kept,) = (saved for _, saved in source.kept())
-        scale = node.attrs["scale"]
-        compute_again(
-            dropped, lambda: node.op.forward(kept.array(source), mask.array(node), scale=scale)
-        )
-    return dropped
 
 
 def _added(mask: Tensor, query: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ import clew
 from clew.autograd.modes import is_grad_enabled
 from clew.nn import functional as F
 from clew.nn import init
+from clew.nn.functional.again import computed_again
 from clew.nn.functional.multihead import canonical_mask
 from clew.nn.modules.activation import GELU, ReLU
 from clew.nn.modules.attention import MultiheadAttention
@@ -85,7 +86,8 @@ class _Layer(Module):
         self.activation = _activation(activation) if isinstance(activation, str) else activation
 
     def _feed_forward(self, x: Any) -> Any:
-        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+        hidden = self.activation(self.linear1(x))
+        return self.linear2(computed_again(self.dropout(hidden), hidden))
 
     def _add(self, number: int, x: Any, part: Callable[[Any], Any]) -> Any:
         """The residual connection around a part, with its norm and dropout."""
