@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from clew.autograd.node import Node
 from clew.autograd.saved import SavedTensor
 from clew.autograd.saved_small import compute_again
 from clew.autograd.transforms import running
-from clew.functions.calls import Tensor
 
 
 def computed_again(dropped: Any, source: Any) -> Any:
@@ -24,10 +22,8 @@ def computed_again(dropped: Any, source: Any) -> Any:
     It is computed from the mask and from what the node of `source` keeps, if that is its input or
     its result, as a whole.
     """
-    if running or not (isinstance(dropped, Tensor) and isinstance(source, Tensor)):
-        return dropped
-    node, made = dropped.grad_fn, source.grad_fn
-    kept = None if made is None else _kept_whole(made)
+    node, made = getattr(dropped, "grad_fn", None), getattr(source, "grad_fn", None)
+    kept = None if made is None or running else _kept_whole(made)
     if node is None or kept is None:
         return dropped
     name, values = kept
@@ -41,7 +37,7 @@ def computed_again(dropped: Any, source: Any) -> Any:
     return dropped
 
 
-def _kept_whole(node: Node) -> tuple[str, Callable[[], np.ndarray]] | None:
+def _kept_whole(node: Any) -> tuple[str, Callable[[], np.ndarray]] | None:
     """Which of its input and its result an elementwise node keeps, and the result from that."""
     kept, op = node.kept(), getattr(node, "op", None)
     if (
