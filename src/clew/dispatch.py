@@ -82,7 +82,7 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
     else:
         out._counter = new_counter()
     node = None
-    if mask and now.grad_enabled and op.rules and result.dtype.kind in "fcV":
+    if mask and now.grad_enabled and op.rules:
         node = record(op, inputs, attrs, mask, (out,))
     out._node, out._output_nr = node, 0
     out._requires_grad = node is not None
@@ -331,7 +331,7 @@ def _mark_inference(op: Op, inputs: Sequence[Any], out: Tensor) -> None:
 def _cut_by(op: Op) -> tuple[str, Any]:
     """What keeps the result of `op`, of which an input requires grad, out of the graph."""
     if state.now.grad_enabled:
-        return (op.label, here(skip=2))
+        return (op.label, here(2))
     return state.now.cut or _BACKWARD
 
 

@@ -33,13 +33,17 @@ def record(
     mask: int,
     outs: Sequence[Any],
 ) -> OpNode | None:
-    """Make the node of a call; None if no input that requires grad has a rule."""
+    """Make the node of a call; None if no input that requires grad has a rule, or the only output
+    is of a type that cannot require grad."""
     if mask == 1 and op.in_rules is not None and state.now.in_rules:
         op, inputs, mask = _with_number(op, inputs)
     if op.overloads:
         op = op.recorded(inputs, attrs)
     plan = op.plans.get(mask) or plan_for(op, mask, len(inputs))
     if not plan.calls:
+        return None
+    metas = metas_of(op, plan, outs)
+    if metas is None:
         return None
     nodes, nrs, known = edges_of(plan, inputs, mask)
     if known != mask and plan.saves_by_edge:
@@ -49,7 +53,7 @@ def record(
         saved = pack(plan, saved, outs, attrs)
     make = op.node_class or node_class(op)
     # Between here and the user stand this function, `apply` and the op's public function.
-    node: OpNode = make(plan, nodes, nrs, saved, attrs, metas_of(op, plan, outs), here(skip=2))
+    node: OpNode = make(plan, nodes, nrs, saved, attrs, metas, here(2))
     if anomaly.state.enabled:
         anomaly.note_traceback(node)
     return node
@@ -73,9 +77,12 @@ _KINDS = 64
 """How many shapes of results a plan remembers."""
 
 
-def metas_of(op: Op, plan: Plan, outs: Sequence[Any]) -> tuple[Any, ...]:
-    """Shape and dtype of each output that may require grad; equal ones of one output are the same
-    object, so that a node in a training loop costs no tuples for them."""
+def metas_of(op: Op, plan: Plan, outs: Sequence[Any]) -> tuple[Any, ...] | None:
+    """Shape and dtype of each output that may require grad; None if the only one may not.
+
+    Equal ones of one output are the same object, so that a node in a training loop costs no tuples
+    for them.
+    """
     if len(outs) != 1:
         graded = outs[: op.graded]
         return tuple([None if o is None else (o._array.shape, o._array.dtype) for o in graded])
@@ -83,6 +90,8 @@ def metas_of(op: Op, plan: Plan, outs: Sequence[Any]) -> tuple[Any, ...]:
     shape, dtype = array.shape, array.dtype
     metas: tuple[Any, ...] | None = plan.metas.get(shape)
     if metas is None or metas[0][1] is not dtype:
+        if dtype.kind not in "fcV":
+            return None
         if len(plan.metas) >= _KINDS:
             plan.metas.clear()
         metas = plan.metas[shape] = ((shape, dtype),)
@@ -220,7 +229,8 @@ def after_write(pending: Pending, target: Tensor, attrs: dict[str, Any]) -> OpNo
     op, plan, nodes, nrs, saved = pending
     saved = pack(plan, _save_outputs(plan, saved, (target,)), (target,), attrs)
     make = op.node_class or node_class(op)
-    node: OpNode = make(plan, nodes, nrs, saved, attrs, metas_of(op, plan, (target,)), here(skip=2))
+    metas = metas_of(op, plan, (target,)) or ()
+    node: OpNode = make(plan, nodes, nrs, saved, attrs, metas, here(2))
     if anomaly.state.enabled:
         anomaly.note_traceback(node)
     rebase(target, node)

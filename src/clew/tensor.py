@@ -111,7 +111,7 @@ class Tensor:
         t._array = self._array
         t._counter = self._counter
         t._grad = t._meta = t._cut = None
-        t._edge = edge
+        t._node, t._output_nr = NO_EDGE if edge is None else edge
         t._requires_grad = edge is not None
         return t
 
@@ -139,7 +139,7 @@ class Tensor:
 
     @_edge.setter
     def _edge(self, edge: tuple[Node, int] | None) -> None:
-        self._node, self._output_nr = (None, 0) if edge is None else edge
+        self._node, self._output_nr = NO_EDGE if edge is None else edge
 
     def _gradient_edge(self) -> tuple[Any, int]:
         """Where a gradient of this tensor goes: (node, output number), or (None, 0)."""

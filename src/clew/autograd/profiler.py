@@ -171,7 +171,7 @@ class profile(Observer):
         seq = -1 if node is None or not node.edges else node.seq
         call = _Running(key, name, shapes if self.record_shapes else [], seq, fwd_thread)
         if self.with_stack:
-            line = resolve(here(skip=2))
+            line = resolve(here(2))
             call.stack = [str(line)] if line else []
         self._thread.running.append(call)
 

@@ -42,7 +42,7 @@ def _rounded_once(formula: Any, *operands: Any) -> Any:
 add = op(
     "add(self, other)", np.add, doc="``self + other``.", jvp="linear", domain="real", publish=(),
     in_rules="AddBackward1", self=lambda F, grad: grad, other=lambda F, grad: grad,
-    large=Shared(np.add), **_ARITHMETIC,
+    large=Shared(np.add), promote="sum", inplace=True,
 )  # fmt: skip
 
 
@@ -84,12 +84,11 @@ def _are_floats(*operands: Any) -> bool:
     )
 
 
-@op("sub(self, other)", jvp="linear", domain="real", publish=(), in_rules="SubBackward1",
-    large=Shared(np.subtract),
-    self=lambda F, grad: grad, other=lambda F, grad: -grad, **_DIFFERENCE)  # fmt: skip
-def sub(x: Any, y: Any) -> Any:
-    """``self - other``."""
-    return np.subtract(x, y)
+sub = op(
+    "sub(self, other)", np.subtract, doc="``self - other``.", jvp="linear", domain="real",
+    publish=(), in_rules="SubBackward1", large=Shared(np.subtract),
+    self=lambda F, grad: grad, other=lambda F, grad: -grad, **_DIFFERENCE,
+)  # fmt: skip
 
 
 op("sub_scaled(self, other; *, alpha)", _minus, node="SubBackward0", jvp="linear", domain="real",
@@ -141,7 +140,7 @@ def _(F: Any, grad: Any, self: Any, other: Any) -> Any:
     return -grad * conj(F, (self / other) / other)
 
 
-@op("div_rounded(self, other; rounding_mode)", promote="product", node="DivBackward2",
+@op("div_rounded(self, other; rounding_mode)", promote="division", node="DivBackward2",
     publish=(), domain="nonzero", inplace=True, label="div")  # fmt: skip
 def div_rounded(x: Any, y: Any, *, rounding_mode: str) -> Any:
     """``self / other``, truncated or floored: `rounding_mode` is "trunc" or "floor"."""
@@ -173,7 +172,7 @@ def _no_derivative(F: Any, grad: Any) -> Any:
     raise RuntimeError("derivative for aten::floor_divide is not implemented")
 
 
-@op("floor_divide(self, other)", promote="product", node="torch::autograd::NotImplemented",
+@op("floor_divide(self, other)", promote="division", node="torch::autograd::NotImplemented",
     inplace=True, number_first=True, self=_no_derivative, other=_no_derivative)  # fmt: skip
 def floor_divide(x: Any, y: Any) -> Any:
     """``floor(self / other)``."""

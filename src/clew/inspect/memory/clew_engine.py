@@ -115,7 +115,7 @@ class ClewEngine(Engine, Observer):
         paths = self._running.paths
         path = paths[-1] if paths else ""
         if op.__class__ is not Op or not op.view:
-            site = here(skip=1) if node is None else node.site
+            site = here(1) if node is None else node.site
             what = op if op.__class__ is Op else op.__name__
             for out in outputs:
                 if out is not None:
@@ -227,7 +227,7 @@ class ClewEngine(Engine, Observer):
         owner = array if array.base is None else root(array)
         storage = self.log.find(owner)
         if storage is None:
-            site = None if what is BEFORE else here(skip=2)
+            site = None if what is BEFORE else here(2)
             storage = self.log.born(owner, owner.nbytes, site, self.modules.path, what, role)
         return storage
 
