@@ -134,29 +134,35 @@ def _of_matrices(x: NDArray, y: NDArray, out: NDArray | None, add: bool = False)
 
 
 def _of_batches(x: NDArray, y: NDArray, out: NDArray | None) -> NDArray:
-    """The products, whose leading dimensions broadcast, by pieces of the batch."""
+    """The products, whose leading dimensions broadcast; many by pieces of the batch."""
+    rows, inner, columns = *x.shape[-2:], y.shape[-1]
+    each = rows * inner * columns
+    one_by_one = _fast(x.dtype, each, MANY_OF_EACH) is not None
+    if not one_by_one and max(x.size * columns, y.size * rows) < 2 * PIECE:
+        if each < FEW:
+            return np.matmul(x, y, out)
+        with one_blas_thread:
+            return np.matmul(x, y, out)
     batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
-    rows, columns = x.shape[-2], y.shape[-1]
     if out is None:
         out = np.empty((*batch, rows, columns), x.dtype)
-    number, each = prod(batch), rows * x.shape[-1] * columns
-    x = np.broadcast_to(x, (*batch, *x.shape[-2:]))
-    y = np.broadcast_to(y, (*batch, *y.shape[-2:]))
-    if _fast(x.dtype, each, MANY_OF_EACH) is not None:
-        places = list(np.ndindex(batch))
+    x = np.broadcast_to(x, (*batch, rows, inner))
+    y = np.broadcast_to(y, (*batch, inner, columns))
+    places = list(np.ndindex(batch))
 
-        def piece(start: int, stop: int) -> None:
-            for place in places[start:stop]:
-                _of_matrices(x[place], y[place], out[place])
+    def some_matrices(start: int, stop: int) -> None:
+        for place in places[start:stop]:
+            _of_matrices(x[place], y[place], out[place])
 
-        split(piece, number, -(-PIECE // each))
-        return out
-
-    def slices(start: int, stop: int) -> None:
+    def part_of_batch(start: int, stop: int) -> None:
         np.matmul(x[start:stop], y[start:stop], out=out[start:stop])
 
+    count = len(places) if one_by_one else len(out)
     with one_blas_thread:
-        split(slices, len(out), -(-PIECE * len(out) // max(1, number * each)))
+        split(
+            some_matrices if one_by_one else part_of_batch,
+            count, -(-PIECE * count // max(1, len(places) * each)),
+        )  # fmt: skip
     return out
 
 
