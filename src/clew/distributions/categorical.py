@@ -70,8 +70,11 @@ class Categorical(Odds):
 
     def log_prob(self, value: Any) -> Any:
         self._checked(value)
-        value, logits = clew.broadcast_tensors(value.long().unsqueeze(-1), self.logits)
-        return logits.gather(-1, value[..., :1]).squeeze(-1)
+        logits, value = self.logits, value.long().unsqueeze(-1)
+        if value.shape[:-1] != logits.shape[:-1]:
+            value, logits = clew.broadcast_tensors(value, logits)
+            value = value[..., :1]
+        return logits.gather(-1, value).squeeze(-1)
 
     def entropy(self) -> Any:
         # Log probabilities of minus infinity would make the product with zero NaN.

@@ -257,8 +257,8 @@ class _IntegerInterval(_Between):
     is_discrete = True
 
     def check(self, value: Any) -> Any:
-        whole = value % 1 == 0
-        return whole & (self.lower_bound <= value) & (value <= self.upper_bound)
+        inside = (self.lower_bound <= value) & (value <= self.upper_bound)
+        return inside & (value % 1 == 0) if value.is_floating_point() else inside
 
 
 class _IntegerGreaterThan(_Lower):

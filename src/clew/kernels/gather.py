@@ -5,6 +5,7 @@ An index has as many dimensions as the array and may be smaller in each but `dim
 index may have any number of dimensions.
 """
 
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -49,8 +50,12 @@ def gather(x: NDArray, dim: int, index: NDArray) -> NDArray:
 
 
 def gather_backward(grad: NDArray, x_shape: Ints, dim: int, index: NDArray) -> NDArray:
-    """Gradient of what was gathered from, shape `x_shape`."""
-    return scatter_add(np.zeros(x_shape, grad.dtype), dim, index, grad)
+    """Gradient of what was gathered from, shape `x_shape`.  The index has been checked by then."""
+    source = widen(grad)
+    out = np.zeros(x_shape, source.dtype)
+    if index.size:
+        _add(out, dim % max(1, out.ndim), index, source)
+    return narrow(out, grad.dtype)
 
 
 def scatter(x: NDArray, dim: int, index: NDArray, src: NDArray | complex) -> NDArray:
@@ -80,14 +85,18 @@ def scatter_add(x: NDArray, dim: int, index: NDArray, src: NDArray) -> NDArray:
     """
     dim = _check_scatter(x, dim, index, src)
     out = np.array(widen(x), order="C")
-    src = widen(src)
+    _add(out, dim, index, widen(src))
+    return narrow(out, x.dtype)
+
+
+def _add(out: NDArray, dim: int, index: NDArray, src: NDArray) -> None:
+    """Add the elements of `src` to `out`, which is contiguous, where `index` points."""
     fast = _twins(out, dim, index)
     if fast is None:
-        places = _places(x.shape, dim, index)
+        places = _places(out.shape, dim, index)
         np.add.at(out.reshape(-1), places.reshape(-1), _corner(src, index).reshape(-1))
     else:
         fast.scatter_add(*_in_threes(out, dim, index, src))
-    return narrow(out, x.dtype)
 
 
 def scatter_reduce(
@@ -142,15 +151,25 @@ def _places(x_shape: Ints, dim: int, index: NDArray) -> NDArray:
         return np.empty(index.shape, np.int64)
     if index.ndim == 0:
         return index.astype(np.int64)
-    places, stride = np.zeros(index.shape, np.int64), 1
-    for d in reversed(range(index.ndim)):
-        along = (
-            index
-            if d == dim
-            else np.arange(index.shape[d]).reshape(-1, *(1,) * (index.ndim - 1 - d))
-        )
-        places += along * stride
-        stride *= x_shape[d] if x_shape else 1
+    stride = prod(x_shape[dim + 1 :])
+    along = index if stride == 1 else index * np.int64(stride)
+    if index.ndim == 1:
+        return along
+    others = (*index.shape[:dim], 1, *index.shape[dim + 1 :])
+    starts = _starts if prod(others) <= _SMALL else _starts.__wrapped__
+    return along + starts(x_shape, others)
+
+
+@lru_cache(maxsize=64)
+def _starts(x_shape: Ints, shape: Ints) -> NDArray:
+    """Place in the flat array of each element of its first corner, of that shape.
+
+    Small ones are kept: a training step asks for the same again and again.
+    """
+    places, stride = np.zeros(shape, np.int64), 1
+    for d in reversed(range(len(shape))):
+        places += np.arange(shape[d]).reshape(-1, *(1,) * (len(shape) - 1 - d)) * stride
+        stride *= x_shape[d]
     return places
 
 
