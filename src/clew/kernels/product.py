@@ -29,8 +29,9 @@ from .windows import BLOCK_BYTES
 # A product of so many multiplications OpenBLAS does not split.
 FEW = 1 << 18
 
-# From so many multiplications on, those of matrices are oneDNN's (measured).
-MANY = 1 << 20
+# From so many multiplications on, products of matrices are oneDNN's; from fewer where the right
+# factor lies column by column, as a layer's weight does, which OpenBLAS is slower with (measured).
+MANY, MANY_OF_COLUMNS = 1 << 20, 1 << 19
 
 # The same, of each matrix of a batch: they are oneDNN's one by one (measured).
 MANY_OF_EACH = 1 << 21
@@ -110,7 +111,7 @@ def _of_matrices(x: NDArray, y: NDArray, out: NDArray | None, add: bool = False)
     if out is None:
         out = np.empty((rows, columns), x.dtype)
     work = x.size * columns
-    fast = _fast(x.dtype, work, MANY)
+    fast = _fast(x.dtype, work, MANY_OF_COLUMNS if y.strides[0] < y.strides[1] else MANY)
     if work < 2 * PIECE:
         if fast is None or not fast.multiply(x, y, out, add):
             with one_blas_thread:
@@ -148,21 +149,22 @@ def _of_batches(x: NDArray, y: NDArray, out: NDArray | None) -> NDArray:
         out = np.empty((*batch, rows, columns), x.dtype)
     x = np.broadcast_to(x, (*batch, rows, inner))
     y = np.broadcast_to(y, (*batch, inner, columns))
-    places = list(np.ndindex(batch))
+    if one_by_one:
+        places = list(np.ndindex(batch))
+        count = len(places)
 
-    def some_matrices(start: int, stop: int) -> None:
-        for place in places[start:stop]:
-            _of_matrices(x[place], y[place], out[place])
+        def piece(start: int, stop: int) -> None:
+            for place in places[start:stop]:
+                _of_matrices(x[place], y[place], out[place])
 
-    def part_of_batch(start: int, stop: int) -> None:
-        np.matmul(x[start:stop], y[start:stop], out=out[start:stop])
+    else:
+        count = len(out)
 
-    count = len(places) if one_by_one else len(out)
+        def piece(start: int, stop: int) -> None:
+            np.matmul(x[start:stop], y[start:stop], out=out[start:stop])
+
     with one_blas_thread:
-        split(
-            some_matrices if one_by_one else part_of_batch,
-            count, -(-PIECE * count // max(1, len(places) * each)),
-        )  # fmt: skip
+        split(piece, count, -(-PIECE * count // max(1, prod(batch) * each)))
     return out
 
 
