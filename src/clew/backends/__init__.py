@@ -1,7 +1,7 @@
 """``clew.backends``: the libraries behind PyTorch's operations, most of which clew does not use.
 
 Layer 5.  Programs set flags here before they begin; the flags can be set and read, and change
-nothing.  But `mkldnn` is the switch of oneDNN's convolutions, and `numba`, which PyTorch does not
+nothing.  But `mkldnn` is the switch of oneDNN, and `numba`, which PyTorch does not
 have, that of clew's compiled kernels.
 """
 
