@@ -1,8 +1,8 @@
 """oneDNN, by the old name that PyTorch has for it: an extra for convolutions and matrix products.
 
 ``clew.backends.mkldnn.enabled`` can be read and set: with False, both are NumPy's.  So they are
-with the environment's ``CLEW_ONEDNN=0``.  Results of the two agree within a few units in the last place.
-The other flags change nothing.
+with the environment's ``CLEW_ONEDNN=0``.  Results of the two agree within a few units in the last
+place.  The other flags change nothing.
 """
 
 from __future__ import annotations
