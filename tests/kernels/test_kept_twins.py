@@ -139,7 +139,7 @@ def test_warmup_into_a_folder_that_cannot_be_written(tmp_path, monkeypatch, caps
 
 
 def test_without_numba(monkeypatch, capsys):
-    monkeypatch.setattr(compiled, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     compiled.switch(True)
     assert not clew.backends.numba.is_available() and not clew.backends.numba.enabled
     assert compiled.twins("softmax", np.dtype("f")) is None

@@ -5,14 +5,21 @@ The float32 one replays AVX2 code of which each multiply-add rounds once, so eve
 rounds to float32 where that code does: numbers of float32 precision are kept in float64 arrays,
 in which a product of two is exact. Polynomials: S. L. Moshier, Cephes (logf.c, sinf.c).
 
-Layer 1: imports NumPy and the C library's functions.
+Layer 1: imports NumPy, compiled twins and the C library's functions.
 """
 
 import math
+import sys
+from typing import Any
 
 import numpy as np
 
+from ..kernels.compiled import twins
 from . import libm
+
+# Twins give the same numbers, so it matters to nobody when they begin to run: where numba is
+# loaded, from so many numbers on; else from where its loading is made up for soon.
+MANY, MANY_TO_LOAD = 1 << 6, 1 << 14
 
 
 def multiply_add(x: np.ndarray, scale: float, shift: float) -> np.ndarray:
@@ -56,13 +63,29 @@ def blocks64(uniforms: np.ndarray, mean: float, std: float) -> np.ndarray:
 def blocks32(uniforms: np.ndarray, mean: float, std: float) -> np.ndarray:
     """Normal numbers, float32, from float32 uniforms in [0, 1), a multiple of 16 of them."""
     pairs = uniforms.reshape(-1, 2, 8)
-    radius = _round(np.sqrt(-2.0 * _log(np.float32(1) - pairs[:, 0])))
-    sine, cosine = _sine_and_cosine(_round(_TWO_PI * pairs[:, 1]))
     scale, shift = float(np.float32(std)), float(np.float32(mean))
     normals = np.empty(pairs.shape, np.float32)
+    many = MANY if "numba" in sys.modules else MANY_TO_LOAD
+    fast = twins("normals", normals.dtype) if uniforms.size >= many else None
+    if fast is not None:
+        _compiled(fast, normals, pairs, scale, shift)
+        return normals.reshape(-1)
+    radius = _round(np.sqrt(-2.0 * _log(np.float32(1) - pairs[:, 0])))
+    sine, cosine = _sine_and_cosine(_round(TWO_PI * pairs[:, 1]))
     normals[:, 0] = _round(radius * cosine) * scale + shift
     normals[:, 1] = _round(radius * sine) * scale + shift
     return normals.reshape(-1)
+
+
+def _compiled(
+    fast: Any, normals: np.ndarray, pairs: np.ndarray, scale: float, shift: float
+) -> None:
+    """What `blocks32` does, by twins."""
+    radius, first, second = (np.empty(len(pairs) * 8, np.float32) for _ in range(3))
+    fast.radii(radius, (np.float32(1) - pairs[:, 0]).reshape(-1))
+    fast.normals(first, second, radius, pairs[:, 1].reshape(-1), scale, shift)
+    normals[:, 0] = first.reshape(-1, 8)
+    normals[:, 1] = second.reshape(-1, 8)
 
 
 def _single(*numbers: float) -> tuple[float, ...]:
@@ -79,9 +102,9 @@ def _fused(x, factor, addend):
     return _round(x * factor + addend)
 
 
-(_TWO_PI,) = _single(2.0 * math.pi)
-_HALF_SQRT2_BITS = np.int32(0x3F3504F3)  # sqrt(1/2) as float32
-_LOG_SERIES = _single(
+(TWO_PI,) = _single(2.0 * math.pi)
+HALF_SQRT2_BITS = np.int32(0x3F3504F3)  # sqrt(1/2) as float32
+LOG_SERIES = _single(
     7.0376836292e-2,
     -1.1514610310e-1,
     1.1676998740e-1,
@@ -92,42 +115,42 @@ _LOG_SERIES = _single(
     -2.4999993993e-1,
     3.3333331174e-1,
 )
-_LOG2_LOW, _LOG2_HIGH = _single(-2.12194440e-4, 0.693359375)  # their sum is log(2)
+LOG2_LOW, LOG2_HIGH = _single(-2.12194440e-4, 0.693359375)  # their sum is log(2)
 
 
 def _log(u: np.ndarray) -> np.ndarray:
     """Natural logarithm of float32 numbers in (0, 1]; the result has float32 precision."""
     # u = 2**exponent * m with m in [sqrt(1/2), sqrt(2)): read both from the bits.
-    offset = u.view(np.int32) - _HALF_SQRT2_BITS
+    offset = u.view(np.int32) - HALF_SQRT2_BITS
     exponent = (offset >> np.int32(23)).astype(np.float64)
-    mantissa = ((offset & np.int32(0x7FFFFF)) + _HALF_SQRT2_BITS).view(np.float32)
+    mantissa = ((offset & np.int32(0x7FFFFF)) + HALF_SQRT2_BITS).view(np.float32)
     x = mantissa.astype(np.float64) - 1.0
     square = _round(x * x)
-    series = _LOG_SERIES[0]
-    for coefficient in _LOG_SERIES[1:]:
+    series = LOG_SERIES[0]
+    for coefficient in LOG_SERIES[1:]:
         series = _fused(series, x, coefficient)
-    tail = _fused(_round(series * x), square, _round(exponent * _LOG2_LOW))
+    tail = _fused(_round(series * x), square, _round(exponent * LOG2_LOW))
     tail = _fused(square, -0.5, tail)
-    return _fused(exponent, _LOG2_HIGH, _round(x + tail))
+    return _fused(exponent, LOG2_HIGH, _round(x + tail))
 
 
-(_FOUR_OVER_PI,) = _single(4.0 / math.pi)
-_QUARTER_PI_PARTS = _single(-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8)
-_SINE_SERIES = _single(-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
-_COSINE_SERIES = _single(2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
+(FOUR_OVER_PI,) = _single(4.0 / math.pi)
+QUARTER_PI_PARTS = _single(-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8)
+SINE_SERIES = _single(-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
+COSINE_SERIES = _single(2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
 
 
 def _sine_and_cosine(angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sine and cosine of angles in [0, 2 pi); argument and results have float32 precision."""
-    octant = _round(angle * _FOUR_OVER_PI).astype(np.int32)
+    octant = _round(angle * FOUR_OVER_PI).astype(np.int32)
     octant += octant & 1  # up to the next even one: the rest is then at most pi / 4
     x = angle
-    for part in _QUARTER_PI_PARTS:  # pi / 4 in three parts, so that the difference stays exact
+    for part in QUARTER_PI_PARTS:  # pi / 4 in three parts, so that the difference stays exact
         x = _fused(octant, part, x)
     square = _round(x * x)
-    cosine = _polynomial(_COSINE_SERIES, square)
+    cosine = _polynomial(COSINE_SERIES, square)
     cosine = _round(_fused(_round(cosine * square), square, -0.5 * square) + 1.0)
-    sine = _polynomial(_SINE_SERIES, square)
+    sine = _polynomial(SINE_SERIES, square)
     sine = _fused(_round(sine * square), x, x)
     # A quarter turn swaps the two; half turns change the signs.
     swapped = (octant & 2) != 0
