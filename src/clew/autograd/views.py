@@ -139,9 +139,10 @@ def mark_view(
         meta.base = source
     else:
         meta.base = above.base
-    if state.now.inference:
+    now = state.now
+    if now.inference:
         creation = Creation.INFERENCE
-    elif not state.now.grad_enabled:
+    elif not now.grad_enabled:
         creation = Creation.NO_GRAD
     if (
         above is not None
@@ -151,7 +152,7 @@ def mark_view(
         creation = above.creation
     meta.creation = creation
     if call is not None:
-        if state.now.view_replay or call[1].name in _OF_ANOTHER_KIND:
+        if now.view_replay or call[1].name in _OF_ANOTHER_KIND:
             meta.replay = _replay(source, call)
         elif above is not None and above.replay is not None:
             meta.replay = _strided_after(above.replay, call[0], geometry(out._array))

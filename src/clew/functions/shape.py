@@ -17,7 +17,8 @@ from clew.tensor import Tensor
 
 def sizes(size: tuple[Any, ...]) -> tuple[int, ...]:
     """``f(2, 3)`` and ``f((2, 3))`` alike, as ints."""
-    if len(size) == 1 and isinstance(size[0], Sequence):
+    # To ask a number whether it is a sequence takes as long as to make the view.
+    if len(size) == 1 and size[0].__class__ is not int and isinstance(size[0], Sequence):
         size = tuple(size[0])
     return tuple(map(int, size))
 
