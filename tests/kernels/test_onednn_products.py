@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -144,8 +146,14 @@ def test_what_it_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not calls
     product(np.dot, x, y)
     assert calls
+    del calls[:]
+    monkeypatch.setattr(onednn.products(), "most", x.size * 64 - 1)
+    product(np.dot, x, y)
+    assert not calls
+    monkeypatch.undo()
+    monkeypatch.setattr(mkldnn, "enabled", True)
+    calls = counted(monkeypatch)
     with mkldnn.flags(enabled=False):
-        del calls[:]
         product(np.dot, x, y)
         assert not calls
 
@@ -173,6 +181,29 @@ def test_nan_and_infinity() -> None:
     np.testing.assert_array_equal(np.isnan(out), np.isnan(expected))
     np.testing.assert_array_equal(np.isinf(out), np.isinf(expected))
     assert x.size * 120 >= MANY
+
+
+ISA = """
+import sys
+import numpy as np
+from clew.kernels import onednn
+from clew.kernels.product import product
+
+x = np.random.default_rng(0).standard_normal((260, 300), np.float32)
+for size in (100, 260):
+    ours = product(np.dot, x[:size], x[:size].T)
+    assert np.allclose(ours, x[:size].astype(float) @ x[:size].T, rtol=1e-4, atol=1e-4)
+print(onednn.products().most)
+"""
+
+
+@pytest.mark.parametrize("isa", ["AVX2", "SSE41"])
+def test_older_processors(isa: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ISA], capture_output=True, text=True, check=True,
+        env={**os.environ, "CLEW_ONEDNN": "1", "ONEDNN_MAX_CPU_ISA": isa},
+    )  # fmt: skip
+    assert done.stdout.split() == [str(1 << 24)]
 
 
 def test_python_threads_at_once() -> None:

@@ -101,8 +101,11 @@ def add_products(x: NDArray, y: NDArray, out: NDArray) -> None:
 
 
 def _fast(dtype: np.dtype, work: int, enough: int) -> "onednn.Products | None":
-    """oneDNN, for products of so many multiplications."""
-    return onednn.products() if work >= enough and dtype == _SINGLE else None
+    """oneDNN, for products of so many multiplications if that is enough."""
+    if work < enough or dtype != _SINGLE:
+        return None
+    found = onednn.products()
+    return found if found is not None and work <= found.most else None
 
 
 def _of_matrices(x: NDArray, y: NDArray, out: NDArray | None, add: bool = False) -> NDArray:

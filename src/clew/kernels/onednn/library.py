@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 UNIMPLEMENTED = 3  # a status
 _CPU, _IN_ORDER = 1, 1
+_AVX512 = 0x20  # of a processor's instructions; the environment's ONEDNN_MAX_CPU_ISA can deny them
 _FLOAT32, _ANY_FORMAT = 3, 1
 _ARGUMENT_DESCRIPTION = 255  # a query
 _USER_SCRATCHPAD = 1
@@ -65,6 +66,7 @@ class Library:
         held = ctypes.PyDLL(str(path))  # whose functions, of some instructions, keep the GIL
         self._threads = held.omp_get_max_threads, held.omp_set_num_threads  # OpenMP's
         self._multiply = self._c.dnnl_sgemm
+        self.has_avx512 = bool(self._c.dnnl_get_effective_cpu_isa() & _AVX512)
         self._c.dnnl_primitive_execute.argtypes = (c_void_p, c_void_p, c_int, POINTER(_Argument))
         self.engine = self._make("engine_create", "engine_destroy", _CPU, c_size_t(0))
         self._attributes = self._make("primitive_attr_create", "primitive_attr_destroy")
