@@ -7,7 +7,7 @@ requires grad) and shared by all nodes of that kind.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from clew.op import Op, Rule
@@ -60,15 +60,16 @@ class Plan:
         saves: what to keep.
         calls: which rules to run.
         packings: how less is kept of what may be packed, by position among the saves.
-        only_call: the function and edge of the only call, where it takes just the gradient and all
-            that is saved, in order; else None.
+        plain_calls: for each call the function, its edge, and its arguments (as in `Call`; None if
+            they are all that is saved, in order), where no call takes anything else than these and
+            the gradient of the only output; else None.
         holds_tensors: whether a tensor is among what is kept.
         saves_first_input: whether the first input is (an in-place twin must copy it first).
         metas: by shape, the metas of nodes of one output, so that they are shared.
         zeros: a 0 for each edge; see Note [Flat edges].
     """
 
-    __slots__ = ("calls", "holds_tensors", "inputs", "metas", "only_call", "packings", "saves",
+    __slots__ = ("calls", "holds_tensors", "inputs", "metas", "packings", "plain_calls", "saves",
                  "saves_by_edge", "saves_first_input", "zeros")  # fmt: skip
 
     def __init__(self, op: Op, mask: int, count: int) -> None:
@@ -100,7 +101,7 @@ class Plan:
             calls.append(Call(rule, rule.function, rule.attrs, edges, required[rule], positions))
         # PyTorch runs a node's rules in the order of their inputs' names.
         self.calls = tuple(sorted(calls, key=lambda call: call.rule.targets))
-        self.only_call = _only_call(calls)
+        self.plain_calls = _plain_calls(self.calls, len(self.saves))
         self.holds_tensors = any(s.kind in (INPUT, OUTPUT, INPUTS) for s in saves)
         self.saves_first_input = any(s.kind == INPUT and s.index == 0 for s in saves)
 
@@ -120,13 +121,17 @@ def kept_in_any_case(op: Op) -> list[str]:
     return [name for name, count in uses.items() if count > 1]
 
 
-def _only_call(calls: list[Call]) -> tuple[Callable[..., Any], int] | None:
-    if len(calls) != 1:
-        return None
-    rule, function, attrs, edges, _, arguments = calls[0]
-    if rule.joint or rule.all_grads or attrs or arguments != tuple(range(len(arguments))):
-        return None
-    return function, edges[0]
+PlainCall = tuple[Callable[..., Any], int, tuple[int, ...] | None]
+
+
+def _plain_calls(calls: Sequence[Call], saved: int) -> tuple[PlainCall, ...] | None:
+    found = []
+    for rule, function, attrs, edges, _, arguments in calls:
+        if rule.joint or rule.all_grads or attrs:
+            return None
+        whole = arguments == tuple(range(saved))
+        found.append((function, edges[0], None if whole else arguments))
+    return tuple(found)
 
 
 def _served_inputs(op: Op, rule: Rule, count: int) -> tuple[int, ...]:

@@ -9,6 +9,9 @@ Note [Floating-point warnings]
     made once per thread, gives the same at the cost of a call.  The user's own NumPy code keeps
     its warnings.  A context cannot be entered twice: code that runs inside (a finaliser that the
     garbage collector calls, say) and comes back here gets a fresh one.
+
+    A backward pass, which calls the user's hooks, sets the variable itself, as ``np.errstate`` does
+    in four times the time: it is the one that differs in a context where errors are ignored.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +29,34 @@ def _quiet_context() -> contextvars.Context:
     context = contextvars.copy_context()
     context.run(np.seterr, all="ignore")
     return context
+
+
+def _error_state() -> Any:
+    """NumPy's context variable and what it holds where all errors are ignored; None if not found."""
+    here, quiet = contextvars.copy_context(), _quiet_context()
+    found = [(v, state) for v, state in quiet.items() if v not in here or here[v] is not state]
+    return found[0] if len(found) == 1 else None
+
+
+class _Block:
+    """``np.errstate(all="ignore")``, faster; for one ``with``."""
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> None:
+        self._token = _variable.set(_ignored)
+
+    def __exit__(self, *exception: object) -> None:
+        _variable.reset(self._token)
+
+
+_found = _error_state()
+if _found is not None:
+    _variable, _ignored = _found
+    block: Callable[[], Any] = _Block
+    """Makes what a ``with`` is without floating-point warnings in."""
+else:
+    block = partial(np.errstate, all="ignore")
 
 
 class _PerThread(threading.local):

@@ -268,7 +268,7 @@ def _run(
         algebra = ArrayAlgebra([g for g in as_tuple(given) if g is not None])
     start = []
     for i, (root, gradient) in enumerate(zip(roots, gradients)):
-        edge = _root_edge(root)
+        edge = root._gradient_edge() if isinstance(root, Tensor) else (root.node, root.output_nr)
         if edge[0] is None:
             raise NoGradientPathError(i, root)
         start.append((edge, _of_root(gradient, edge, algebra, i)))
@@ -287,31 +287,31 @@ def _run(
     return algebra.wrap_all(found)
 
 
-def _of_root(gradient: Tensor, edge: Any, algebra: Any, position: int) -> Any:
-    """The gradient of a root, in the root's type.
+def _of_root(gradient: Any, edge: Any, algebra: Any, position: int) -> Any:
+    """The gradient of a root, in the root's type: an array or a Tensor, as the algebra has them.
 
     Raises:
         RuntimeError: the root's data was replaced by some of another shape, which this one has.
     """
     node, output_nr = edge
     meta = node.metas[output_nr]
-    if meta is not None and gradient._array.shape != meta[0]:
-        got, want = list(gradient._array.shape), list(meta[0])
+    array = gradient if gradient.__class__ is np.ndarray else gradient._array
+    if meta is not None and array.shape != meta[0]:
+        got, want = list(array.shape), list(meta[0])
         raise GradientMismatchError(
             f"invalid gradient at index {position} - got {got} but expected shape compatible with "
             f"{want}",
             ("call", recorded(node)),
             cure="compute the output again after its data was replaced",
         )
-    if meta is not None and gradient._array.dtype != meta[1]:
+    cast = meta is not None and array.dtype != meta[1]
+    if isinstance(algebra, ArrayAlgebra) and not cast:
+        return array
+    if gradient is array:
+        gradient = Tensor._from_array(array)
+    if cast:
         gradient = TENSORS.to_dtype(gradient, dtype=of_numpy(meta[1]))
     return gradient._array if isinstance(algebra, ArrayAlgebra) else gradient
-
-
-def _root_edge(root: Any) -> Any:
-    if isinstance(root, GradientEdge):
-        return (root.node, root.output_nr)
-    return root._gradient_edge()
 
 
 def _input_edge(x: Any, position: int, *, accumulate: bool) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from clew import quiet
 from clew.autograd.modes import no_grad
 from clew.autograd.saved import PackedTensor, SavedTensor, SavedTuple
 from clew.autograd.views import refuse_inference
@@ -43,13 +44,11 @@ class ArrayAlgebra:
     """
 
     namespace = ARRAYS
+    quiet = staticmethod(quiet.block)
+    """Makes what a whole pass runs in: without NumPy's floating-point warnings."""
 
     def __init__(self, given: Sequence[Tensor] = ()) -> None:
         self.given = given
-
-    def quiet(self) -> Any:
-        """What a whole pass runs in: without NumPy's floating-point warnings."""
-        return np.errstate(all="ignore")
 
     def values(self, saved: Sequence[Any], node: Any) -> list[Any]:
         """What a node has saved, tensors as their arrays."""
@@ -57,7 +56,9 @@ class ArrayAlgebra:
         for value in saved:
             if value.__class__ is SavedTensor and value.packed is None:
                 tensor = value.tensor
-                if tensor._counter.value != value.version or tensor._node is None:
+                if tensor._counter.value != value.version or (
+                    tensor._node is None and tensor._cut is not None
+                ):
                     value.check(node)
                 values.append(tensor._array)
             elif isinstance(value, (SavedTensor, PackedTensor, SavedTuple)):
@@ -94,6 +95,8 @@ class ArrayAlgebra:
         shape, dtype = meta
         if grad.__class__ is not np.ndarray:
             grad = np.asarray(grad)
+        elif grad.dtype is dtype and grad.shape == shape:
+            return grad
         if grad.dtype != dtype and grad.dtype.kind == "c" and dtype.kind != "c":
             grad = grad.real
         if grad.shape != shape:
@@ -191,10 +194,8 @@ class TensorAlgebra:
     """Under ``create_graph``: gradients are Tensors, and computing them is recorded."""
 
     namespace = TENSORS
-
-    def quiet(self) -> Any:
-        """What a whole pass runs in: every op is quiet by itself."""
-        return contextlib.nullcontext()
+    quiet = contextlib.nullcontext
+    """Makes what a whole pass runs in: every op is quiet by itself."""
 
     def values(self, saved: Sequence[Any], node: Any) -> list[Any]:
         """What a node has saved, tensors connected to the graph."""

@@ -65,6 +65,7 @@ class GraphTask:
         captures: by node, the (output number, position) pairs of gradients to return.
         captured: the gradients to return.
         wanted: the nodes that lead to a capture or a listed leaf; None if all are wanted.
+        goals: what gradients are computed for: the wanted and the captured; None if for all.
         callbacks: run when the pass is over.
         freed: what takes the place of saved values that are released.
         node: the node that runs now.
@@ -73,7 +74,7 @@ class GraphTask:
     """
 
     __slots__ = (
-        "__weakref__", "algebra", "callbacks", "captured", "captures", "freed", "id",
+        "__weakref__", "algebra", "callbacks", "captured", "captures", "freed", "goals", "id",
         "keep_graph", "node", "reached", "root", "wanted",
     )  # fmt: skip
 
@@ -86,6 +87,7 @@ class GraphTask:
         self.captures: dict[Node, list[tuple[int, int]]] = {}
         self.captured: list[Any] = [None] * len(inputs or ())
         self.wanted: set[Node] | None = None
+        self.goals: set[Node] | None = None
         self.callbacks: list[Callable[[], None]] = []
         self.freed = Freed()
         self.node: Node | None = None
@@ -130,6 +132,7 @@ def run_backward(
         task.root = roots[0][0][0]
     if inputs is not None:
         task.wanted = _leading_to(inputs, parents, accumulate)
+        task.goals = task.wanted.union(task.captures)
     outer, current.task = current.task, task
     for on_backward_start in observers.on_backward_start:
         on_backward_start(task)
@@ -174,9 +177,7 @@ def will_run(task: GraphTask, node: Node) -> bool:
             "A leaf node was passed to _will_engine_execute_node but we are currently running "
             "autograd.grad(). This is currently not supported."
         )
-    if task.wanted is None:
-        return node in task.reached
-    return node in task.reached and (node in task.wanted or node in task.captures)
+    return node in task.reached and (task.goals is None or node in task.goals)
 
 
 def _explore(
@@ -184,20 +185,22 @@ def _explore(
 ) -> tuple[dict[Node, int], dict[Node, list[Node]]]:
     """How many edges lead to each node that the roots reach, and from which nodes."""
     dependencies = dict.fromkeys(roots, 0)
-    parents: dict[Node, list[Node]] = {}
+    parents: dict[Node, list[Node]] = {root: [] for root in roots} if want_parents else {}
     stack = list(dependencies)
     while stack:
         node = stack.pop()
         for following in node.next_nodes:
             if following is None:
                 continue
-            if want_parents:
-                parents.setdefault(following, []).append(node)
             if following in dependencies:
                 dependencies[following] += 1
+                if want_parents:
+                    parents[following].append(node)
             else:
                 dependencies[following] = 1
                 stack.append(following)
+                if want_parents:
+                    parents[following] = [node]
     return dependencies, parents
 
 
@@ -231,11 +234,13 @@ def _run(task: GraphTask, roots: Sequence[tuple[Edge, Any]], dependencies: dict[
             task.algebra.add_into(buffers[node], output_nr, grad)
     for on_gradients in observers.on_gradients:
         on_gradients(None, buffers)
+    wanted, captures = task.wanted, task.captures
     while ready:
         node = heapq.heappop(ready)[2]
         while True:
             grads = buffers.pop(node)
-            if task.wanted is not None and not _capture(task, node, grads):
+            ends = wanted is not None and node not in wanted
+            if (ends or node in captures) and not _capture(task, node, grads):
                 break
             task.node = node
             followers = _run_node(task, node, grads, buffers, dependencies)
@@ -261,71 +266,63 @@ def _capture(task: GraphTask, node: Node, grads: list[Any]) -> bool:
     return runs
 
 
+_MAYBE_UNCHECKED = (ValueError, TypeError, IndexError, RuntimeError)
+"""What rules on arrays raise that are given other values than forward had checked."""
+
+
 def _run_node(
     task: GraphTask,
     node: Node,
     grads: list[Any],
     buffers: dict[Node, list[Any]],
     dependencies: dict[Node, int],
-) -> list[Node]:
+) -> Sequence[Node]:
     """Hooks, rules and release of one node; the nodes that have all their gradients now."""
     if observers:
         for before_node in observers.before_node:
             before_node(node)
+    algebra, hooks, goals, needed = task.algebra, node.hooks, task.goals, None
     try:
         if node.__class__ is AccumulateGrad:
             _accumulate(node, grads, task)
-            return []
-        if node.hooks is None and not anomaly.state.enabled:
-            results = _results(task, node, grads)
-        else:
-            results = _hooked_results(task, node, grads)
-        ready = _deliver(task, node, results, buffers, dependencies)
+            return ()
+        if hooks is not None:
+            call_tensor_hooks(node, grads, algebra)
+            if hooks.before:
+                call_before(node, grads, algebra)
+        if goals is not None:
+            needed = [following in goals for following in node.next_nodes]
+        try:
+            results = node.run(grads, algebra, needed)
+        except _MAYBE_UNCHECKED as error:
+            if isinstance(error, AutogradError):
+                raise
+            results = algebra.run_checked(node, grads, needed, error)
+        if hooks is not None and hooks.after:
+            results = _fitted(node, results, algebra)  # before the hooks, as in PyTorch
+            results = call_after(node, results, grads, algebra)
+        if anomaly.state.enabled and anomaly.state.check_nan:
+            algebra.check_nan(node, results)
+        ready = _deliver(node, results, needed, algebra, buffers, dependencies)
     except Exception as error:
         _explain(error, node)
         raise
     if observers:
-        for on_gradients in observers.on_gradients:
-            on_gradients(node, buffers)
-        for on_node in observers.on_node:
-            on_node(node)
-        if not task.keep_graph:
-            for on_release in observers.on_release:
-                on_release(node)
+        _tell(task, node, buffers)
     if not task.keep_graph:
         node.release(task.freed)
     return ready
 
 
-def _results(task: GraphTask, node: Node, grads: list[Any]) -> Sequence[Any]:
-    """What the node's rules give for each edge."""
-    wanted, captures = task.wanted, task.captures
-    needed = None
-    if wanted is not None:
-        needed = [f in wanted or f in captures for f in node.next_nodes]
-    try:
-        return node.run(grads, task.algebra, needed)
-    except (ValueError, TypeError, IndexError, RuntimeError) as error:
-        if isinstance(error, AutogradError):
-            raise
-        found: Sequence[Any] = task.algebra.run_checked(node, grads, needed, error)
-        return found
-
-
-def _hooked_results(task: GraphTask, node: Node, grads: list[Any]) -> Sequence[Any]:
-    """`_results` with what users want to see or change of it."""
-    hooks, algebra = node.hooks, task.algebra
-    if hooks is not None:
-        call_tensor_hooks(node, grads, algebra)
-        if hooks.before:
-            call_before(node, grads, algebra)
-    results = _results(task, node, grads)
-    if hooks is not None and hooks.after:
-        results = _fitted(node, results, algebra)  # before the hooks, as in PyTorch
-        results = call_after(node, results, grads, algebra)
-    if anomaly.state.enabled and anomaly.state.check_nan:
-        algebra.check_nan(node, results)
-    return results
+def _tell(task: GraphTask, node: Node, buffers: dict[Node, list[Any]]) -> None:
+    """Let observers know that a node has run."""
+    for on_gradients in observers.on_gradients:
+        on_gradients(node, buffers)
+    for on_node in observers.on_node:
+        on_node(node)
+    if not task.keep_graph:
+        for on_release in observers.on_release:
+            on_release(node)
 
 
 def _fitted(node: Node, results: Sequence[Any], algebra: Any) -> list[Any]:
@@ -340,9 +337,10 @@ def _fitted(node: Node, results: Sequence[Any], algebra: Any) -> list[Any]:
 
 
 def _deliver(
-    task: GraphTask,
     node: Node,
     results: Sequence[Any],
+    needed: list[bool] | None,
+    algebra: Any,
     buffers: dict[Node, list[Any]],
     dependencies: dict[Node, int],
 ) -> list[Node]:
@@ -353,30 +351,27 @@ def _deliver(
     Returns:
         The nodes that have all their gradients now.
     """
-    algebra, wanted, next_nrs = task.algebra, task.wanted, node.next_nrs
     ready = []
     for index, following in enumerate(node.next_nodes):
         if following is None:
             continue
         left = dependencies[following] = dependencies[following] - 1
-        if wanted is not None and following not in wanted and following not in task.captures:
+        if needed is not None and not needed[index]:
             continue
         if not left:
             ready.append(following)
-        metas = following.metas
+        metas, output_nr, grad = following.metas, node.next_nrs[index], results[index]
+        if grad is not None and (meta := metas[output_nr]) is not None:
+            grad = algebra.fit(grad, meta, node, index)
         buffer = buffers.get(following)
         if buffer is None:
+            if len(metas) == 1:
+                buffers[following] = [grad]
+                continue
             buffer = buffers[following] = [None] * len(metas)
-        grad = results[index]
-        if grad is None:
-            continue
-        output_nr = next_nrs[index]
-        meta = metas[output_nr]
-        if meta is not None:
-            grad = algebra.fit(grad, meta, node, index)
         if buffer[output_nr] is None:
             buffer[output_nr] = grad
-        else:
+        elif grad is not None:
             algebra.add_into(buffer, output_nr, grad)
     return ready
 

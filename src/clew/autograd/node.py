@@ -235,11 +235,13 @@ class OpNode(Node):
         values = algebra.values(saved, self) if saved else saved
         F = algebra.namespace
         results: list[Any] = [None] * len(self.next_nodes)
-        only = self.plan.only_call
-        if only is not None:
-            function, edge = only
-            if grads[0] is not None and (need is None or need[edge]):
-                results[edge] = function(F, grads[0], *values)
+        plain = self.plan.plain_calls
+        if plain is not None:
+            if (grad := grads[0]) is not None:
+                for function, edge, arguments in plain:
+                    if need is None or need[edge]:
+                        kept = values if arguments is None else [values[i] for i in arguments]
+                        results[edge] = function(F, grad, *kept)
             return results
         for rule, function, attrs, edges, required, arguments in self.plan.calls:
             if need is not None and not any(need[i] for i in edges):

@@ -29,14 +29,16 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
     return (value,) if value is None or is_single(value) else tuple(value)
 
 
-def gradients_of(roots: tuple[Any, ...], given: Any) -> list[Tensor]:
-    """The gradient of each root: as given, or one for a root of one real number.
+def gradients_of(roots: tuple[Any, ...], given: Any) -> list[Any]:
+    """The gradient of each root: as given, or an array of one for a root of one real number.
 
     Raises:
         RuntimeError: one is missing, or has another shape or (real for complex) type.
         TypeError: one is no tensor.
     """
-    values = as_tuple(given) if given is not None else (None,) * len(roots)
+    if given is None:
+        return [_implied(root) for root in roots]
+    values = as_tuple(given)
     if len(values) < len(roots):
         raise GradientMismatchError(
             f"got {len(roots)} tensors and {len(values)} gradients",
@@ -68,7 +70,9 @@ def batches_of(roots: tuple[Any, ...], given: Any) -> list[Tensor]:
                 *_both(root, value),
                 cure="give each gradient a leading dimension, the same for all",
             )
-        batches.append(value if isinstance(value, Tensor) else _gradient_of(root, value, i))
+        if not isinstance(value, Tensor):
+            value = _gradient_of(root, value, i)
+        batches.append(value if isinstance(value, Tensor) else Tensor._from_array(value))
     sizes = [batch._array.shape[0] if batch._array.ndim else None for batch in batches]
     if None in sizes:
         raise ValueError(
@@ -83,14 +87,21 @@ def batches_of(roots: tuple[Any, ...], given: Any) -> list[Tensor]:
     return batches
 
 
-def _gradient_of(root: Any, value: Any, position: int) -> Tensor:
+def _implied(root: Any) -> np.ndarray:
     shape, dtype = _meta_of(root)
-    if value is None:
-        implied = all(n == 1 for n in shape) and dtype.kind in "fV"
-        if not implied and (not isinstance(root, Tensor) or root.requires_grad):
+    if not (shape == () or all(n == 1 for n in shape)) or dtype.kind not in "fV":
+        if not isinstance(root, Tensor) or root.requires_grad:
             raise NonScalarBackwardError(root, shape, dtype)
         # For a root that requires no grad the reason is named later.
-        return Tensor._from_array(_ones(shape, dtype))
+    array = np.empty(shape, dtype)  # without the checks of `np.ones`
+    array.fill(1)
+    return array
+
+
+def _gradient_of(root: Any, value: Any, position: int) -> Any:
+    shape, dtype = _meta_of(root)
+    if value is None:
+        return _implied(root)
     if not isinstance(value, Tensor):
         raise GradientTypeError(
             f"gradients can be either Tensors or None, but got {type(value).__name__}",
@@ -117,13 +128,6 @@ def _gradient_of(root: Any, value: Any, position: int) -> Tensor:
 
 def _both(root: Any, gradient: Tensor) -> Sequence[tuple[str, str]]:
     return ("output", describe_end(root)), ("gradient", describe(gradient))
-
-
-def _ones(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """`np.ones` without its checks, which cost more than a small backward's node."""
-    array = np.empty(shape, dtype)
-    array.fill(1)
-    return array
 
 
 def _meta_of(root: Any) -> Any:
