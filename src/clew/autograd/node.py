@@ -198,7 +198,8 @@ class Node:
 
 
 class OpNode(Node):
-    """The node of an op.  Each op has a subclass of its own, which gives it PyTorch's name."""
+    """The node of an op.  Each op has a subclass of its own, which gives it PyTorch's name and what
+    it shows as ``_saved_self``, ``_raw_saved_self`` and the like."""
 
     __slots__ = ("attrs", "plan", "saved")
 
@@ -296,19 +297,6 @@ class OpNode(Node):
                 return self.next_nodes[edge] if edge >= 0 else None
         return None
 
-    def __getattr__(self, name: str) -> Any:
-        """``_saved_self``, ``_saved_result``, ``_saved_dim``, ``_raw_saved_self``, ..."""
-        if name.startswith(("_saved_", "_raw_saved_")):
-            from clew.autograd.shown import look_up
-
-            return look_up(self, name)
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-
-    def __dir__(self) -> list[str]:
-        from clew.autograd.shown import names_of
-
-        return sorted({*super().__dir__(), *names_of(self)})
-
 
 class RefusingNode(OpNode):
     """The node of an op without a derivative: it runs, to refuse, before all others, and even if
@@ -330,9 +318,11 @@ _SAVED = (SavedTensor, PackedTensor)
 def node_class(op: Op) -> type[OpNode]:
     """The class of an op's nodes, made when the first one is recorded."""
     if op.node_class is None:
+        from clew.autograd.shown import properties_of
+
         name = op.node_name.rpartition("::")[2]  # of C++, where some of PyTorch's nodes come from
         kind = RefusingNode if op.node_name == NOT_IMPLEMENTED else OpNode
-        op.node_class = type(name, (kind,), {"__slots__": (), "op": op})
+        op.node_class = type(name, (kind,), {"__slots__": (), "op": op, **properties_of(op)})
     found: type[OpNode] = op.node_class
     return found
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,42 +54,48 @@ def saved_name(save: Save) -> str:
     return name
 
 
-def names_of(node: Any) -> list[str]:
-    """The attributes of a node: ``_saved_self``, ``_raw_saved_self``, ``_saved_dim``, ..."""
-    plan = _whole_plan(node)
-    op_name = _declared_name(node.op)
-    shown = _SHOWN.get(op_name, _NOTHING)
-    hidden = _HIDDEN.get(node.op.name, _HIDDEN.get(op_name, ()))
+def properties_of(op: Op) -> dict[str, property]:
+    """What nodes of `op` show: ``_saved_self``, ``_raw_saved_self``, ``_saved_dim``, ...
+
+    They are no business of a ``__getattr__``: Python is slow to read any attribute of an object
+    whose class has one.
+    """
+    plan = _whole_plan(op)
+    op_name = _declared_name(op)
+    hidden = _HIDDEN.get(op.name, _HIDDEN.get(op_name, ()))
     saves = [s for s in plan.saves if s.kind != DTYPE]
-    names = {saved_name(s) for s in saves} | _attributes(plan) | shown.keys()
-    names |= set(_UNREAD.get(op_name, ()))
-    raw = {saved_name(s) for s in saves if _is_tensor(node.op, s)}
-    return [f"_saved_{n}" for n in names - set(hidden)] + [f"_raw_saved_{n}" for n in raw]
+    names = {saved_name(s) for s in saves} | {name for call in plan.calls for name in call.attrs}
+    names |= {*_SHOWN.get(op_name, _NOTHING), *_UNREAD.get(op_name, ())}
+    raw = {saved_name(s) for s in saves if _is_tensor(op, s)}
+    found = {f"_saved_{n}": property(partial(_look_up, name=n)) for n in names - set(hidden)}
+    return found | {f"_raw_saved_{n}": property(partial(_look_up_raw, name=n)) for n in raw}
 
 
-def look_up(node: Any, attribute: str) -> Any:
-    """The value of one of `names_of` the node.
+def _look_up(node: Any, name: str) -> Any:
+    """What a node shows as ``_saved_<name>``.
 
     Raises:
-        AttributeError: there is no such value.
         RuntimeError: backward has released it, or it was changed in place.
     """
-    raw = attribute.startswith("_raw_saved_")
-    name = attribute.removeprefix("_raw_saved_" if raw else "_saved_")
-    form = None if raw else _SHOWN.get(_declared_name(node.op), _NOTHING).get(name)
+    form = _SHOWN.get(_declared_name(node.op), _NOTHING).get(name)
     if form is not None:
         return form(node) if callable(form) else form
     for position, save in enumerate(node.plan.saves):
         if saved_name(save) == name:
-            return _raw(node, save, position) if raw else _shown(node, save, position)
-    if not raw and name in node.attrs:
+            return _shown(node, save, position)
+    if name in node.attrs:
         return _in_form(node.op, name, node.attrs[name])
-    for save in _whole_plan(node).saves:  # kept by other calls
+    # Kept by other calls.
+    kinds = {saved_name(save): save.kind for save in _whole_plan(node.op).saves}
+    return None if kinds[name] in (INPUT, OUTPUT, INPUTS) else ()
+
+
+def _look_up_raw(node: Any, name: str) -> Any:
+    """What a node shows as ``_raw_saved_<name>``."""
+    for position, save in enumerate(node.plan.saves):
         if saved_name(save) == name:
-            if save.kind in (INPUT, OUTPUT, INPUTS):
-                return SavedNone() if raw else None
-            return ()
-    raise AttributeError(f"'{type(node).__name__}' object has no attribute '{attribute}'")
+            return _raw(node, save, position)
+    return SavedNone()
 
 
 def _declared_name(op: Op) -> str:
@@ -96,17 +103,9 @@ def _declared_name(op: Op) -> str:
     return op.derived_from or op.name
 
 
-def _whole_plan(node: Any) -> Plan:
-    """What the node's op keeps when all inputs require grad."""
-    op: Op = node.op
-    if op.variadic_input:
-        plan: Plan = node.plan
-        return plan
+def _whole_plan(op: Op) -> Plan:
+    """What an op keeps when all inputs require grad."""
     return plan_for(op, (1 << len(op.inputs)) - 1, len(op.inputs))
-
-
-def _attributes(plan: Plan) -> set[str]:
-    return {name for call in plan.calls for name in call.attrs}
 
 
 def _is_tensor(op: Op, save: Save) -> bool:
