@@ -60,9 +60,8 @@ class Plan:
         saves: what to keep.
         calls: which rules to run.
         packings: how less is kept of what may be packed, by position among the saves.
-        plain_calls: for each call the function, its edge, and its arguments (as in `Call`; None if
-            they are all that is saved, in order), where no call takes anything else than these and
-            the gradient of the only output; else None.
+        plain_calls: for each call its function, edge, arguments (None: all that is saved, in order)
+            and attributes; None if a rule is one of several inputs or outputs.
         holds_tensors: whether a tensor is among what is kept.
         saves_first_input: whether the first input is (an in-place twin must copy it first).
         metas: by shape, the metas of nodes of one output, so that they are shared.
@@ -121,16 +120,16 @@ def kept_in_any_case(op: Op) -> list[str]:
     return [name for name, count in uses.items() if count > 1]
 
 
-PlainCall = tuple[Callable[..., Any], int, tuple[int, ...] | None]
+PlainCall = tuple[Callable[..., Any], int, tuple[int, ...] | None, tuple[str, ...]]
 
 
 def _plain_calls(calls: Sequence[Call], saved: int) -> tuple[PlainCall, ...] | None:
     found = []
     for rule, function, attrs, edges, _, arguments in calls:
-        if rule.joint or rule.all_grads or attrs:
+        if rule.joint or rule.all_grads:
             return None
         whole = arguments == tuple(range(saved))
-        found.append((function, edges[0], None if whole else arguments))
+        found.append((function, edges[0], None if whole else arguments, attrs))
     return tuple(found)
 
 

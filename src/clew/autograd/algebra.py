@@ -152,8 +152,8 @@ class ArrayAlgebra:
     def wrap_all(self, grads: Sequence[Any]) -> list[Any]:
         """The gradients that a pass returns: one given twice is one tensor, and those that share
         memory share a version."""
-        if len(grads) == 1:
-            return [self.wrap(grads[0])]
+        if len(grads) < 2:
+            return [self.wrap(grad) for grad in grads]
         wrapped: dict[int, Any] = {}
         counters: dict[int, Any] = {}
         for grad in grads:
@@ -227,6 +227,8 @@ class TensorAlgebra:
         """The gradient in the shape and dtype of what it is the gradient of."""
         shape, dtype = meta
         array = grad._array
+        if array.dtype is dtype and array.shape == shape:
+            return grad
         if array.dtype != dtype and array.dtype.kind == "c" and dtype.kind != "c":
             grad = TENSORS.real(grad)
         if array.shape != shape:

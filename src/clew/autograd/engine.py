@@ -89,7 +89,8 @@ class GraphTask:
         self.wanted: set[Node] | None = None
         self.goals: set[Node] | None = None
         self.callbacks: list[Callable[[], None]] = []
-        self.freed = Freed()
+        # Neither here nor in `run_backward` nor in what calls that is the user's code.
+        self.freed = Freed(skip=3)
         self.node: Node | None = None
         self.reached: dict[Node, int] = {}
         self.root: Node | None = None

@@ -239,9 +239,14 @@ class OpNode(Node):
         plain = self.plan.plain_calls
         if plain is not None:
             if (grad := grads[0]) is not None:
-                for function, edge, arguments in plain:
-                    if need is None or need[edge]:
-                        kept = values if arguments is None else [values[i] for i in arguments]
+                for function, edge, arguments, attrs in plain:
+                    if need is not None and not need[edge]:
+                        continue
+                    kept = values if arguments is None else [values[i] for i in arguments]
+                    if attrs:
+                        named = {name: self.attrs[name] for name in attrs}
+                        results[edge] = function(F, grad, *kept, **named)
+                    else:
                         results[edge] = function(F, grad, *kept)
             return results
         for rule, function, attrs, edges, required, arguments in self.plan.calls:

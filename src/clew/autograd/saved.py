@@ -94,8 +94,11 @@ class SavedTensor(Saved):
 
     def check(self, node: Any) -> None:
         """Raise if the tensor is no longer what was saved."""
-        self.check_version(node)
-        if self.output_nr is None and self.tensor._node is None:
+        tensor = self.tensor
+        if tensor._counter.value != self.version:
+            raise modified(self, node)
+        # What `detach_` takes out of a graph it notes in `_cut`.
+        if tensor._node is None and tensor._cut is not None and self.output_nr is None:
             _refuse_detached(self, node)
 
     def check_version(self, node: Any) -> None:
@@ -334,12 +337,16 @@ class SavedNone(Saved):
 
 
 class Freed(Saved):
-    """What stands in for the saved values of a node after a backward has released them."""
+    """What stands in for the saved values of a node after a backward has released them.
+
+    Args:
+        skip: as of `here`.
+    """
 
     __slots__ = ("site",)
 
-    def __init__(self) -> None:
-        self.site = here()
+    def __init__(self, skip: int = 0) -> None:
+        self.site = here(skip=1 + skip)
 
     def raise_for(self, node: Any) -> None:
         """Raise PyTorch's error for a second pass."""

@@ -72,7 +72,12 @@ def in_axes(result: np.ndarray, axes: Ints) -> np.ndarray:
         return result
     dense = np.empty(shape, result.dtype)
     dense[...] = result.transpose(axes)
-    return dense.transpose(np.argsort(axes))
+    return dense.transpose(_inverse(axes))
+
+
+def _inverse(axes: Ints) -> Ints:
+    """The permutation that undoes one."""
+    return tuple(sorted(range(len(axes)), key=axes.__getitem__))
 
 
 def in_order_of(result: np.ndarray, x: np.ndarray, key: tuple[Any, ...]) -> np.ndarray:
@@ -108,7 +113,7 @@ def empty_alike(x: np.ndarray, dtype: Any = None) -> np.ndarray:
         return np.empty_like(x, dtype)
     axes = slowest_first(x.shape, (x.strides,))  # NumPy would put expanded dimensions innermost
     made = np.empty([x.shape[a] for a in axes], dtype or x.dtype)
-    return made.transpose(np.argsort(axes))
+    return made.transpose(_inverse(axes))
 
 
 def copy_alike(x: np.ndarray) -> np.ndarray:

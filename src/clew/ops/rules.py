@@ -44,9 +44,12 @@ _multiply, _divide = Shared(np.multiply), Shared(np.true_divide)
 
 def times(F: Any, grad: Any, factor: Any) -> Any:
     """``grad * conj(factor)``; the operators know no threads."""
+    kind = factor.__class__
+    if kind is not float and (kind is not np.ndarray or factor.dtype.kind == "c"):
+        factor = conj(F, factor)
     if grad.__class__ is np.ndarray and grad.size >= MANY:
-        return _multiply(grad, conj(F, factor))
-    return grad * conj(F, factor)
+        return _multiply(grad, factor)
+    return grad * factor
 
 
 def over(F: Any, grad: Any, divisor: Any) -> Any:
