@@ -32,7 +32,7 @@ def _quiet_context() -> contextvars.Context:
 
 
 def _error_state() -> Any:
-    """NumPy's context variable and what it holds where all errors are ignored; None if not found."""
+    """NumPy's context variable, and what it holds where errors are ignored; None if not found."""
     here, quiet = contextvars.copy_context(), _quiet_context()
     found = [(v, state) for v, state in quiet.items() if v not in here or here[v] is not state]
     return found[0] if len(found) == 1 else None

@@ -358,3 +358,32 @@ def errors_of(program):
     with pytest.raises(errors.AutogradError) as caught:
         program(clew)
     return caught.value
+
+
+# -- the line of the backward pass that let go
+
+
+def _by_method(x, loss):
+    loss.backward()
+
+
+def _by_function(x, loss):
+    clew.autograd.backward(loss)
+
+
+def _by_grad(x, loss):
+    clew.autograd.grad(loss, x)
+
+
+def _by_a_node(x, loss):
+    clew.autograd.backward(clew.autograd.graph.get_gradient_edge(loss), clew.tensor(1.0))
+
+
+@pytest.mark.parametrize("call", [_by_method, _by_function, _by_grad, _by_a_node])
+def test_the_line_that_freed_the_graph(call):
+    x = leaf(clew, 1, 2)
+    loss = (x * x).sum()
+    call(x, loss)
+    with pytest.raises(RuntimeError, match="a second time") as caught:
+        loss.backward()
+    assert f"in {call.__name__}: " in dict(caught.value.facts)["freed"]

@@ -303,7 +303,8 @@ def _sum(first: np.ndarray, second: np.ndarray) -> np.ndarray:
         return np.asarray(np.add(first, second))
     if first.flags.c_contiguous:
         return np.asarray(np.add(first, second, order="C"))
-    out = empty_alike(first, np.result_type(first, second))
+    alike = first.dtype is second.dtype
+    out = empty_alike(first, first.dtype if alike else np.result_type(first, second))
     return np.add(first, second, out=out)
 
 

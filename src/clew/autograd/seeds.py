@@ -89,10 +89,10 @@ def batches_of(roots: tuple[Any, ...], given: Any) -> list[Tensor]:
 
 def _implied(root: Any) -> np.ndarray:
     shape, dtype = _meta_of(root)
-    if not (shape == () or all(n == 1 for n in shape)) or dtype.kind not in "fV":
-        if not isinstance(root, Tensor) or root.requires_grad:
-            raise NonScalarBackwardError(root, shape, dtype)
-        # For a root that requires no grad the reason is named later.
+    is_real_number = dtype.kind in "fV" and (shape == () or all(n == 1 for n in shape))
+    # For a root that requires no grad the reason is named later.
+    if not is_real_number and (not isinstance(root, Tensor) or root.requires_grad):
+        raise NonScalarBackwardError(root, shape, dtype)
     array = np.empty(shape, dtype)  # without the checks of `np.ones`
     array.fill(1)
     return array
