@@ -9,7 +9,7 @@ from clew.op import REGISTRY
 
 ONE_BY_ONE = {
     "bincount", "frexp", "gru_layer", "histc", "histogram_counts", "lstm_layer",
-    "lstm_layer_backward", "masked_scatter", "masked_scatter_backward", "replaced_memory", "reread",
+    "masked_scatter", "masked_scatter_backward", "replaced_memory", "reread",
     "rnn_layer", "sparse_product",
 }  # fmt: skip
 """Ops that run once for each example, with PyTorch's warning; PyTorch does so for most of them."""

@@ -1,8 +1,9 @@
-"""A layer of gated recurrent units over a sequence, one of plain recurrent units; their gradients.
+"""Layers of gated and of plain recurrent units over sequences, and their gradients.
 
-Imports NumPy, sibling kernels and compiled twins. T steps, B sequences, H features. Of the GRU,
-what the input and the hidden state contribute has 3 H: reset, update, new. Its gates have 4 H: the
-values of these three after sigmoid and tanh, and what the hidden state contributes to the third.
+Imports NumPy, sibling kernels and compiled twins. B sequences, N rows as in Note [Steps], I
+features of the input, H of the state. Of a GRU, what the input and the hidden state contribute has
+3 H: reset, update, new. Its gates have 4 H: the values of these three after sigmoid and tanh, and
+what the hidden state contributes to the third.
 """
 
 from __future__ import annotations
@@ -10,150 +11,144 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .compiled import twins
-from .product import product
-from .recurrent import SMALL, sigmoid
+from .recurrent import Biases, given, sigmoid, start
+from .steps import Steps, backward, forward, project, total
 
 Arrays3 = tuple[NDArray, NDArray, NDArray]
 
 
 def gru(
-    inputs: NDArray, weight: NDArray, bias: NDArray | None, hidden: NDArray, reverse: bool
-) -> tuple[NDArray, NDArray]:
-    """Run all steps; return hidden states (T, B, H) and gates (T, B, 4 H).
+    x: NDArray, weights: tuple[NDArray, NDArray], biases: Biases, hidden: NDArray, steps: Steps
+) -> Arrays3:
+    """Run all steps; return hidden states (N, H), the last of them (B, H) and gates (N, 4 H).
 
-    `inputs` (T, B, 3 H) is what the input contributes; `weight` (3 H, H) and `bias` (3 H,) make
-    what the hidden state contributes. With `reverse` the last step comes first.
+    `weights` are (3 H, I) for the input and (3 H, H) for the hidden state; each bias is (3 H,) or
+    None; `hidden` (B, H) comes before the first step.
     """
-    steps, batch, width = inputs.shape
-    size = hidden.shape[1]
-    outputs = np.empty((steps, batch, size), inputs.dtype)
-    gates = np.empty((steps, batch, 4 * size), inputs.dtype)
-    products = np.empty((batch, width), inputs.dtype)
-    bias = np.zeros(width, inputs.dtype) if bias is None else np.ascontiguousarray(bias)
-    inputs, hidden = np.ascontiguousarray(inputs), np.ascontiguousarray(hidden)
-    fast = twins("recurrent", inputs.dtype) if batch * width > SMALL else None
-    step = _gru_step if fast is None else fast.gru_step
-    across = np.ascontiguousarray(weight.T)
-    for t in reversed(range(steps)) if reverse else range(steps):
-        product(np.matmul, hidden, across, products)
-        step(gates[t], outputs[t], products, inputs[t], bias, hidden)
-        hidden = outputs[t]
-    return outputs, gates
+    of_input, of_hidden = weights
+    width, size = of_hidden.shape
+    gates = project(x, of_input, 4 * size)
+    both = tuple(total(bias, None, gates, width) for bias in biases)
+    outputs, hidden = np.empty((len(gates), size), gates.dtype), hidden.copy()
+    forward(steps, of_hidden, (gates, outputs), (hidden,), both, "gru_steps", _gru_step)
+    return outputs, hidden, gates
 
 
 def _gru_step(
-    gates: NDArray, hidden: NDArray, products: NDArray, inputs: NDArray, bias: NDArray,
-    before: NDArray,
+    gates: NDArray, outputs: NDArray, hidden: NDArray, products: NDArray, bias: NDArray,
+    bias_hidden: NDArray,
 ) -> None:  # fmt: skip
-    """See `compiled.recurrent.gru_step`."""
+    """From x W in `gates` and h W in `products` the gates and the state."""
     size = hidden.shape[1]
     both, new, last = gates[:, : 2 * size], gates[:, 2 * size : 3 * size], gates[:, 3 * size :]
-    np.add(products[:, : 2 * size], bias[: 2 * size], out=both)
-    both += inputs[:, : 2 * size]
+    gates[:, : 3 * size] += bias
+    products += bias_hidden
+    both += products[:, : 2 * size]
     sigmoid(both)
-    np.add(products[:, 2 * size :], bias[2 * size :], out=last)
-    np.multiply(gates[:, :size], last, out=new)
-    new += inputs[:, 2 * size :]
+    last[...] = products[:, 2 * size :]
+    new += gates[:, :size] * last
     np.tanh(new, out=new)
-    np.subtract(before, new, out=hidden)
+    hidden -= new
     hidden *= gates[:, size : 2 * size]
     hidden += new
+    outputs[...] = hidden
 
 
 def gru_backward(
-    grad_outputs: NDArray,
-    grad_gates: NDArray | None,
-    weight: NDArray,
-    hidden: NDArray,
-    outputs: NDArray,
-    gates: NDArray,
-    reverse: bool,
-) -> Arrays3:
-    """Gradients of what the input (T, B, 3 H) and the states contribute, and of the first state."""
-    steps, batch, size = outputs.shape
-    of_inputs = np.empty((steps, batch, 3 * size), gates.dtype)
-    of_products = np.empty_like(of_inputs)
-    of_hidden, through = np.zeros_like(outputs[0]), np.empty_like(outputs[0])
-    hidden, outputs, gates = (np.ascontiguousarray(x) for x in (hidden, outputs, gates))
-    fast = None
-    if grad_gates is None and batch * gates.shape[2] > SMALL:
-        fast = twins("recurrent", gates.dtype)
-    order = range(steps)[::-1] if reverse else range(steps)
-    for n in reversed(range(steps)):
-        t = order[n]
-        of_hidden += grad_outputs[t]
-        before = outputs[order[n - 1]] if n else hidden
-        given = of_inputs[t], of_products[t], through, of_hidden, gates[t], before
-        if fast is None:
-            _gru_step_backward(*given, None if grad_gates is None else grad_gates[t])
-        else:
-            fast.gru_step_backward(*given)
-        product(np.matmul, of_products[t], weight, of_hidden)
-        of_hidden += through
-    return of_inputs, of_products, of_hidden
+    grads: tuple[NDArray | None, ...], weight: NDArray, hidden: NDArray, outputs: NDArray,
+    gates: NDArray, steps: Steps,
+) -> Arrays3:  # fmt: skip
+    """Gradients of what the input (N, 3 H) and the states contribute, and of the first state.
+
+    `grads` are those of the results of `gru`, of which `outputs` and `gates` are given; `weight`
+    is that of the hidden state.
+    """
+    of_outputs, of_last, of_made = grads
+    to_inputs = np.empty((len(gates), 3 * hidden.shape[1]), gates.dtype)
+    to_products = np.empty_like(to_inputs)
+    of_hidden = start(of_last, hidden)
+    reads, twin = [given(of_outputs, outputs)], "gru_steps_backward"
+    if of_made is not None:  # of a second derivative
+        reads.append(given(of_made, gates))
+        twin = ""
+    reads += [np.ascontiguousarray(gates), np.ascontiguousarray(outputs)]
+    backward(
+        steps, weight, (to_inputs, to_products), (of_hidden,), reads,
+        np.ascontiguousarray(hidden), (),
+        twin, _gru_step_backward,
+    )  # fmt: skip
+    return to_inputs, to_products, of_hidden
 
 
 def _gru_step_backward(
-    of_inputs: NDArray, of_products: NDArray, of_before: NDArray, grad_hidden: NDArray,
-    gates: NDArray, before: NDArray, grad_gates: NDArray | None,
+    to_inputs: NDArray, to_products: NDArray, of_hidden: NDArray, of_outputs: NDArray,
+    *reads: NDArray,
 ) -> None:  # fmt: skip
-    """See `compiled.recurrent.gru_step_backward`; the gates may have gradients too."""
+    """See `gru_backward`; `reads` end with the gates, the state and the one before."""
+    *of_made, gates, _, before = reads
     size = before.shape[1]
     reset, update, new, last = np.split(gates, 4, axis=1)
-    to_reset, to_update, to_new = np.split(of_inputs, 3, axis=1)
-    of_reset, of_update, of_new, of_last = np.split(
-        np.zeros_like(gates) if grad_gates is None else grad_gates, 4, axis=1
+    to_reset, to_update, to_new = np.split(to_inputs, 3, axis=1)
+    of_reset, of_update, of_new, of_last = (
+        np.split(of_made[0], 4, axis=1) if of_made else np.zeros((4, *before.shape), gates.dtype)
     )
-    np.multiply((1 - update) * grad_hidden + of_new, 1 - new * new, out=to_new)
+    of_hidden += of_outputs
+    np.multiply((1 - update) * of_hidden + of_new, 1 - new * new, out=to_new)
     np.multiply(to_new * last + of_reset, reset * (1 - reset), out=to_reset)
-    np.multiply((before - new) * grad_hidden + of_update, update * (1 - update), out=to_update)
-    of_products[:, : 2 * size] = of_inputs[:, : 2 * size]
-    of_products[:, 2 * size :] = to_new * reset + of_last
-    np.multiply(grad_hidden, update, out=of_before)
+    np.multiply((before - new) * of_hidden + of_update, update * (1 - update), out=to_update)
+    to_products[:, : 2 * size] = to_inputs[:, : 2 * size]
+    to_products[:, 2 * size :] = to_new * reset + of_last
+    of_hidden *= update
 
 
 def rnn(
-    inputs: NDArray,
-    weight: NDArray,
-    bias: NDArray | None,
-    hidden: NDArray,
-    relu: bool,
-    reverse: bool,
-) -> NDArray:
-    """Hidden states (T, B, H) of all steps: tanh, or relu, of x + W h' + bias."""
-    steps, batch, size = inputs.shape
-    outputs = np.empty((steps, batch, size), inputs.dtype)
-    bias = np.zeros(size, inputs.dtype) if bias is None else np.ascontiguousarray(bias)
-    inputs = np.ascontiguousarray(inputs)
-    fast = None if relu or batch * size <= SMALL else twins("recurrent", inputs.dtype)
-    across = np.ascontiguousarray(weight.T)
-    for t in reversed(range(steps)) if reverse else range(steps):
-        product(np.matmul, hidden, across, outputs[t])
-        hidden = outputs[t]
-        if fast is not None:
-            fast.tanh_step(hidden, inputs[t], bias)
-            continue
-        hidden += bias
-        hidden += inputs[t]
-        np.maximum(hidden, 0, out=hidden) if relu else np.tanh(hidden, out=hidden)
-    return outputs
+    x: NDArray, weights: tuple[NDArray, NDArray], biases: Biases, hidden: NDArray, relu: bool,
+    steps: Steps,
+) -> tuple[NDArray, NDArray]:  # fmt: skip
+    """Hidden states (N, H), and the last ones (B, H): tanh, or relu, of x W + h' W + biases."""
+    of_input, of_hidden = weights
+    size = len(of_hidden)
+    outputs, hidden = project(x, of_input, size), hidden.copy()
+    bias = total(*biases, outputs, size)
+    forward(
+        steps, of_hidden, (outputs,), (hidden,), (bias, int(relu)),
+        "rnn_steps", _rnn_step,
+    )  # fmt: skip
+    return outputs, hidden
+
+
+def _rnn_step(
+    outputs: NDArray, hidden: NDArray, products: NDArray, bias: NDArray, relu: int
+) -> None:
+    outputs += products
+    outputs += bias
+    np.maximum(outputs, 0, out=outputs) if relu else np.tanh(outputs, out=outputs)
+    hidden[...] = outputs
 
 
 def rnn_backward(
-    grad_outputs: NDArray, weight: NDArray, outputs: NDArray, relu: bool, reverse: bool
-) -> tuple[NDArray, NDArray]:
-    """Gradients of what is under tanh or relu (T, B, H), and of the first state."""
+    grads: tuple[NDArray | None, ...], weight: NDArray, hidden: NDArray, outputs: NDArray,
+    relu: bool, steps: Steps,
+) -> tuple[NDArray, NDArray]:  # fmt: skip
+    """Gradients of what is under tanh or relu (N, H), and of the first state."""
+    of_outputs, of_last = grads
     outputs = np.ascontiguousarray(outputs)
-    of_inputs, of_hidden = np.empty_like(outputs), np.zeros_like(outputs[0])
-    for t in range(len(outputs)) if reverse else reversed(range(len(outputs))):
-        of_hidden += grad_outputs[t]
-        now, to = outputs[t], of_inputs[t]
-        if relu:
-            to[...] = np.where(now <= 0, 0, of_hidden)
-        else:
-            np.multiply(now, now, out=to)
-            np.subtract(1, to, out=to)
-            to *= of_hidden
-        product(np.matmul, to, weight, of_hidden)
-    return of_inputs, of_hidden
+    to_inputs, of_hidden = np.empty_like(outputs), start(of_last, hidden)
+    backward(
+        steps, weight, (to_inputs,), (of_hidden,), (given(of_outputs, outputs), outputs),
+        np.ascontiguousarray(hidden), (int(relu),),
+        "rnn_steps_backward", _rnn_step_backward,
+    )  # fmt: skip
+    return to_inputs, of_hidden
+
+
+def _rnn_step_backward(
+    to_inputs: NDArray, of_hidden: NDArray, of_outputs: NDArray, outputs: NDArray,
+    before: NDArray, relu: int,
+) -> None:  # fmt: skip
+    of_hidden += of_outputs
+    if relu:
+        to_inputs[...] = np.where(outputs <= 0, 0, of_hidden)
+    else:
+        np.multiply(of_hidden, 1 - outputs * outputs, out=to_inputs)
+    of_hidden[...] = 0

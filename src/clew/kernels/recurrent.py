@@ -1,8 +1,8 @@
-"""A layer of long short-term memories over a sequence, and its gradient.
+"""A layer of long short-term memories over sequences, and its gradient.
 
-Imports NumPy and compiled twins. Gates lie side by side in the last axis: input, forget, candidate,
-output; "gates" are their values after sigmoid and tanh. T steps, B sequences, H features; gates
-have 4 H.
+Imports NumPy, sibling kernels and compiled twins. Gates lie side by side in the last axis: input,
+forget, candidate, output; "gates" are their values after sigmoid and tanh. B sequences, N rows as
+in Note [Steps], I features of the input, H of the state; gates have 4 H.
 """
 
 from __future__ import annotations
@@ -10,127 +10,118 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .compiled import twins
-from .product import product
+from .steps import Steps, backward, forward, project, total
 
-SMALL = 2048
-"""Gates of a step from which twins are faster, their import included after a few layers."""
+Biases = tuple[NDArray | None, NDArray | None]
 
 
 def lstm(
-    inputs: NDArray,
-    weight: NDArray,
-    bias: NDArray | None,
-    hidden: NDArray,
-    cell: NDArray,
-    reverse: bool,
-) -> tuple[NDArray, NDArray, NDArray]:
-    """Run all steps; return hidden states (T, B, H), cells (T, B, H) and gates (T, B, 4 H).
+    x: NDArray, weights: tuple[NDArray, NDArray], biases: Biases, hidden: NDArray, cell: NDArray,
+    steps: Steps,
+) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray]:  # fmt: skip
+    """Run all steps.
 
-    `inputs` (T, B, 4 H) is what the input contributes to the gates; `weight` (4 H, H) and `bias`
-    (4 H,) make what the hidden state contributes. With `reverse` the last step comes first.
+    Args:
+        x: the input (N, I).
+        weights: (4 H, I) for the input, (4 H, H) for the hidden state.
+        biases: of the two, each (4 H,) or None.
+        hidden: the hidden states (B, H) before the first step.
+        cell: the cells (B, H).
+        steps: which rows of x are a step.
+
+    Returns:
+        Hidden states (N, H), the last hidden states and cells (B, H), cells (N, H), gates (N, 4 H).
     """
-    steps, batch, width = inputs.shape
-    size = hidden.shape[1]
-    gates = np.empty(inputs.shape, inputs.dtype)
-    outputs = np.empty((steps, batch, size), inputs.dtype)
-    cells = np.empty_like(outputs)
-    bias = np.zeros(width, inputs.dtype) if bias is None else np.ascontiguousarray(bias)
-    inputs, cell = np.ascontiguousarray(inputs), np.ascontiguousarray(cell)
-    fast = twins("recurrent", inputs.dtype) if batch * width > SMALL else None
-    step = _lstm_step if fast is None else fast.lstm_step
-    across = np.ascontiguousarray(weight.T)  # a quarter faster, step by step
-    for t in reversed(range(steps)) if reverse else range(steps):
-        product(np.matmul, hidden, across, gates[t])
-        step(gates[t], cells[t], outputs[t], inputs[t], bias, cell)
-        hidden, cell = outputs[t], cells[t]
-    return outputs, cells, gates
+    of_input, of_hidden = weights
+    width, size = of_hidden.shape
+    gates = project(x, of_input, width)
+    bias = total(*biases, gates, width)
+    outputs, cells = (np.empty((len(gates), size), gates.dtype) for _ in range(2))
+    hidden, cell = hidden.copy(), cell.copy()
+    forward(
+        steps, of_hidden, (gates, cells, outputs), (hidden, cell), (bias,),
+        "lstm_steps", _lstm_step,
+    )  # fmt: skip
+    return outputs, hidden, cell, cells, gates
 
 
 def _lstm_step(
-    gates: NDArray,
-    cell: NDArray,
-    hidden: NDArray,
-    inputs: NDArray,
-    bias: NDArray,
-    before: NDArray,
-) -> None:
-    """From W h in `gates`, and the cell `before`, the gates, the cell and the hidden state."""
+    gates: NDArray, cells: NDArray, outputs: NDArray, hidden: NDArray, cell: NDArray,
+    products: NDArray, bias: NDArray,
+) -> None:  # fmt: skip
+    """From x W in `gates` and h W in `products` the gates and the states."""
     size = cell.shape[1]
-    gates += inputs
+    gates += products
     gates += bias
     into, keep, new, out = _split(gates, size)
     sigmoid(gates[:, : 2 * size])
     np.tanh(new, out=new)
     sigmoid(out)
-    np.multiply(keep, before, out=cell)
+    cell *= keep
     cell += np.multiply(into, new, out=hidden)
     np.tanh(cell, out=hidden)
     hidden *= out
+    cells[...], outputs[...] = cell, hidden
 
 
 def lstm_backward(
-    grad_outputs: NDArray,
-    weight: NDArray,
-    cell: NDArray,
-    cells: NDArray,
-    gates: NDArray,
-    grad_cells: NDArray | None,
-    grad_gates: NDArray | None,
-    reverse: bool,
-) -> tuple[NDArray, NDArray]:
-    """The gradients of what made the gates (T, B, 4 H), and of the cell before each step.
+    grads: tuple[NDArray | None, ...], weight: NDArray, cell: NDArray, cells: NDArray,
+    gates: NDArray, steps: Steps,
+) -> tuple[NDArray, NDArray, NDArray]:  # fmt: skip
+    """The gradients of what made the gates (N, 4 H), and of the states before the first step.
 
-    `grad_outputs`, `grad_cells` and `grad_gates` are those of the results of `lstm`; `cell` is the
-    one before the first step.
+    `grads` are those of the results of `lstm`, of which `cells` and `gates` are given; `weight` is
+    that of the hidden state.
     """
-    steps, batch, size = cells.shape
-    of_gates, of_before = np.empty(gates.shape, gates.dtype), np.empty(cells.shape, cells.dtype)
-    of_hidden, of_cell = (np.zeros((batch, size), cells.dtype) for _ in range(2))
-    cell, cells, gates = (np.ascontiguousarray(x) for x in (cell, cells, gates))
-    fast = twins("recurrent", gates.dtype) if batch * gates.shape[2] > SMALL else None
-    step = _lstm_step_backward if fast is None else fast.lstm_step_backward
-    order = range(steps)[::-1] if reverse else range(steps)
-    for n in reversed(range(steps)):
-        t = order[n]
-        of_hidden += grad_outputs[t]
-        if grad_cells is not None:
-            of_cell = of_cell + grad_cells[t]
-        before = cells[order[n - 1]] if n else cell
-        step(of_gates[t], of_before[t], of_hidden, of_cell, gates[t], cells[t], before)
-        if grad_gates is not None:
-            of_gates[t] += grad_gates[t] * _slopes(gates[t], size)
-        if n:
-            product(np.matmul, of_gates[t], weight, of_hidden)
-            of_cell = of_before[t]
-    return of_gates, of_before
+    of_outputs, *of_last, of_cells, of_made = grads
+    to_gates = np.empty(gates.shape, gates.dtype)
+    of_hidden, of_cell = (start(grad, cell) for grad in of_last)
+    reads, twin = [given(of_outputs, cells)], "lstm_steps_backward"
+    if of_cells is not None or of_made is not None:  # of a second derivative
+        reads += [given(of_cells, cells), given(of_made, gates)]
+        twin = ""
+    reads += [np.ascontiguousarray(gates), np.ascontiguousarray(cells)]
+    backward(
+        steps, weight, (to_gates,), (of_hidden, of_cell), reads, np.ascontiguousarray(cell), (),
+        twin, _lstm_step_backward,
+    )  # fmt: skip
+    return to_gates, of_hidden, of_cell
 
 
 def _lstm_step_backward(
-    of_gates: NDArray,
-    of_before: NDArray,
-    grad_hidden: NDArray,
-    grad_cell: NDArray,
-    gates: NDArray,
-    cell: NDArray,
-    before: NDArray,
+    to_gates: NDArray, of_hidden: NDArray, of_cell: NDArray, of_outputs: NDArray, *reads: NDArray
 ) -> None:
-    """The gradients of what made the gates, and of the cell `before` the step."""
+    """See `lstm_backward`; `reads` end with the gates, the cell and the one before."""
+    *of_more, gates, cell, before = reads
     size = cell.shape[1]
     into, keep, new, out = _split(gates, size)
-    to_into, to_keep, to_new, to_out = _split(of_gates, size)
+    to_into, to_keep, to_new, to_out = _split(to_gates, size)
+    of_hidden += of_outputs
     squashed = np.tanh(cell)
-    through = np.multiply(squashed, squashed, out=of_before)
-    np.subtract(1, through, out=through)
-    through *= out
-    through *= grad_hidden
-    through += grad_cell
-    np.multiply(through, new, out=to_into)
-    np.multiply(through, before, out=to_keep)
-    np.multiply(through, into, out=to_new)
-    np.multiply(grad_hidden, squashed, out=to_out)
-    of_gates *= _slopes(gates, size)
-    through *= keep
+    of_cell += of_hidden * out * (1 - squashed * squashed)
+    if of_more:
+        of_cell += of_more[0]
+    np.multiply(of_cell, new, out=to_into)
+    np.multiply(of_cell, before, out=to_keep)
+    np.multiply(of_cell, into, out=to_new)
+    np.multiply(of_hidden, squashed, out=to_out)
+    if of_more:
+        to_gates += of_more[1]
+    to_gates *= _slopes(gates, size)
+    of_cell *= keep
+    of_hidden[...] = 0
+
+
+def start(grad: NDArray | None, like: NDArray) -> NDArray:
+    """The gradient of a last state, to go on from."""
+    return np.zeros(like.shape, like.dtype) if grad is None else grad.copy()
+
+
+def given(grad: NDArray | None, like: NDArray) -> NDArray:
+    """A gradient as a contiguous array of the shape of `like`, zeros where there is none."""
+    if grad is None:
+        return np.zeros(like.shape, like.dtype)
+    return np.ascontiguousarray(grad).reshape(like.shape)
 
 
 def _slopes(gates: NDArray, size: int) -> NDArray:

@@ -1,4 +1,4 @@
-"""The computation of recurrent layers: of sequences of one length by an op, of others composed.
+"""The computation of recurrent layers: by one op, or composed of those of each step.
 
 May import the core of clew and `clew.nn.functional`.
 
@@ -108,16 +108,16 @@ _LAYERS: dict[str, tuple[Any, dict[str, Any]]] = {
 
 
 def _run_op(
-    mode: str, input: Any, state: State, weights: Weights, reverse: bool
-) -> tuple[Any, State]:
-    """What `_run_padded` does, by one op; its first outputs are what each step makes of `state`."""
+    mode: str, input: Any, batch_sizes: list[int] | None, state: State, weights: Weights,
+    reverse: bool,
+) -> tuple[Any, State]:  # fmt: skip
+    """A layer over (T, B, I), or packed data, by one op: all outputs and the last state."""
     layer, attributes = _LAYERS[mode]
-    gates = F.linear(input, weights.input, weights.input_bias)
-    inputs = gates, weights.hidden, *state, weights.hidden_bias
-    results = apply(layer, inputs, {**attributes, "reverse": reverse})
-    sequences = results if isinstance(results, tuple) else (results,)
-    last = 0 if reverse else -1
-    return sequences[0], tuple(sequence[last] for sequence in sequences[: len(state)])
+    sizes = None if batch_sizes is None else tuple(batch_sizes)
+    results = apply(
+        layer, (input, *weights[:4], *state), {**attributes, "sizes": sizes, "reverse": reverse}
+    )
+    return results[0], results[1 : 1 + len(state)]
 
 
 def _has_one_op(input: Any, weights: Weights) -> bool:
@@ -184,7 +184,12 @@ def run_layers(
 
     Returns:
         The last layer's outputs, and the parts of the last state, stacked as `initial`.
+
+    Raises:
+        RuntimeError: there is no step.
     """
+    if input.shape[0] == 0:
+        raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
     step = STEPS[mode]
     states = iter(list(zip(*(part.unbind(0) for part in initial))))
     finals = []
@@ -192,8 +197,8 @@ def run_layers(
         outputs = []
         for reverse, weights in enumerate(directions):
             state = next(states)
-            if batch_sizes is None and _has_one_op(input, weights):
-                output, final = _run_op(mode, input, state, weights, bool(reverse))
+            if _has_one_op(input, weights):
+                output, final = _run_op(mode, input, batch_sizes, state, weights, bool(reverse))
             elif batch_sizes is None:
                 output, final = _run_padded(step, input, state, weights, bool(reverse))
             else:

@@ -16,47 +16,65 @@ Note [Layer of a GRU]
         e = (dh * (h' - n) + du) * u * (1 - u)           of x_u and m_u
         dh * u + (c, e, b) W                             of h'
 
-Note [Two ways backward]
-    A rule is the same for arrays and for tensors, but for these layers: of arrays a kernel runs all
-    steps backward, of tensors (``create_graph``) they are made of ops, which know their own
-    derivatives.  Both are tested against the same finite differences.
+Rows are as in Note [Rows of a layer], and rules as in Note [Two ways backward].
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from clew import kernels
 from clew.op import op
-from clew.ops.recurrent import at, of_weight
+from clew.ops.recurrent import (
+    backwards,
+    flat,
+    in_memory,
+    joined,
+    of_projection,
+    of_weight,
+    parted,
+    plus,
+    rows_of,
+    steps_in,
+)
+
+if TYPE_CHECKING:
+    from clew.kernels.steps import Steps
+
+_INPUTS = "input, weight_ih, weight_hh, bias_ih=None, bias_hh=None, hidden=None"
 
 
-@op("gru_layer(inputs, weight, hidden, bias=None; reverse=False) -> output, gates",
+@op(f"gru_layer({_INPUTS}; sizes=None, reverse=False) -> output, last_hidden, gates",
     publish=(), tensors_only=True)  # fmt: skip
-def gru_layer(inputs: Any, weight: Any, hidden: Any, bias: Any, *, reverse: bool) -> Any:
-    """Hidden states of all steps, and gates; see Note [Layer of a GRU]."""
-    return kernels.gru.gru(inputs, weight, bias, hidden, reverse)
-
-
-@gru_layer.grad("inputs", "weight", "hidden", "bias")
-def _(
-    F: Any, grads: Any, weight: Any, hidden: Any, output: Any, gates: Any, *,
-    reverse: bool, need: Any,
+def gru_layer(
+    x: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any, hidden: Any, *,
+    sizes: Any, reverse: bool,
 ) -> Any:  # fmt: skip
-    of_output, of_gates = grads
-    if of_output is None:
-        of_output = F.zeros_like(output)
-    backward = kernels.gru.gru_backward if isinstance(output, np.ndarray) else _of_tensors(F)
+    """Hidden states of all steps, the last ones, and gates; see Note [Layer of a GRU]."""
+    weights, biases = (weight_ih, weight_hh), (bias_ih, bias_hh)
+    steps = steps_in(x, sizes, reverse)
+    output, *others = kernels.gru.gru(flat(np, x), weights, biases, hidden, steps)
+    return output.reshape(*x.shape[:-1], hidden.shape[1]), *others
+
+
+@gru_layer.grad("input", "weight_ih", "weight_hh", "bias_ih", "bias_hh", "hidden")
+def _(
+    F: Any, grads: Any, input: Any, weight_ih: Any, weight_hh: Any, hidden: Any, output: Any,
+    gates: Any, *, sizes: Any, reverse: bool, need: Any,
+) -> Any:  # fmt: skip
+    steps = steps_in(output, sizes, reverse)
+    backward = kernels.gru.gru_backward if isinstance(gates, np.ndarray) else _of_tensors(F)
     to_inputs, to_products, to_hidden = backward(
-        of_output, of_gates, weight, hidden, output, gates, reverse
+        grads, weight_hh, hidden, flat(F, output), gates, steps
     )
     return [
-        to_inputs,
-        of_weight(F, to_products, hidden, output, reverse) if need[1] else None,
+        *of_projection(F, to_inputs, input, weight_ih, need),
+        of_weight(F, to_products, hidden, output, steps) if need[2] else None,
+        F.sum(to_inputs, dim=(0,)) if need[3] else None,
+        F.sum(to_products, dim=(0,)) if need[4] else None,
         to_hidden,
-        F.sum(to_products, dim=(0, 1)) if need[3] else None,
     ]
 
 
@@ -64,73 +82,77 @@ def _of_tensors(F: Any) -> Any:
     """`gru_backward` made of ops."""
 
     def backward(
-        of_output: Any, of_gates: Any, weight: Any, hidden: Any, output: Any, gates: Any,
-        reverse: bool,
-    ) -> Any:  # fmt: skip
-        steps, _, size = output.shape
-        to_inputs, to_products = [None] * steps, [None] * steps
-        order = range(steps)[::-1] if reverse else range(steps)
-        to_hidden = None
-        for n in reversed(range(steps)):
-            t = order[n]
-            before = at(F, output, order[n - 1]) if n else hidden
-            dh = at(F, of_output, t)
-            dh = dh if to_hidden is None else dh + to_hidden
-            reset, update, new, product = F.split(at(F, gates, t), split_size=size, dim=1)
+        grads: Any, weight: Any, hidden: Any, output: Any, gates: Any, steps: Steps
+    ) -> Any:
+        of_output, dh, of_gates = grads
+        size = hidden.shape[1]
+        of_output = None if of_output is None else flat(F, of_output)
+        to_inputs, to_products = ([None] * len(steps.spans) for _ in range(2))
+        for n, now, before in backwards(F, steps, output, hidden):
+            dh, later = parted(F, dh, now)
+            dh = plus(dh, rows_of(F, of_output, now))
+            dh = F.zeros_like(before) if dh is None else dh
+            reset, update, new, product = F.split(rows_of(F, gates, now), split_size=size, dim=1)
             of_new, of_update = dh * (1 - update), dh * (before - new)
+            dr = dm = None
             if of_gates is not None:
-                dr, du, dn, dm = F.split(at(F, of_gates, t), split_size=size, dim=1)
+                dr, du, dn, dm = F.split(rows_of(F, of_gates, now), split_size=size, dim=1)
                 of_new, of_update = of_new + dn, of_update + du
             a = of_new * (1 - new * new)
-            b, of_reset = a * reset, a * product
-            if of_gates is not None:
-                b, of_reset = b + dm, of_reset + dr
+            b, of_reset = plus(a * reset, dm), plus(a * product, dr)
             c = of_reset * reset * (1 - reset)
             e = of_update * update * (1 - update)
-            to_inputs[t] = F.cat((c, e, a), dim=1)
-            to_products[t] = F.cat((c, e, b), dim=1)
-            to_hidden = dh * update + F.mm(to_products[t], weight)
-        return F.stack(to_inputs, dim=0), F.stack(to_products, dim=0), to_hidden
+            to_inputs[n], to_products[n] = F.cat((c, e, a), dim=1), F.cat((c, e, b), dim=1)
+            dh = joined(F, dh * update + F.mm(to_products[n], weight), later, hidden)
+        return in_memory(F, to_inputs, steps), in_memory(F, to_products, steps), dh
 
     return backward
 
 
-@op("rnn_layer(inputs, weight, hidden, bias=None; relu=False, reverse=False)",
+@op(f"rnn_layer({_INPUTS}; relu=False, sizes=None, reverse=False) -> output, last_hidden",
     publish=(), tensors_only=True)  # fmt: skip
 def rnn_layer(
-    inputs: Any, weight: Any, hidden: Any, bias: Any, *, relu: bool, reverse: bool
-) -> Any:
-    """Hidden states of all steps: ``f(x + W h' + bias)``, where f is tanh or relu."""
-    return kernels.gru.rnn(inputs, weight, bias, hidden, relu, reverse)
-
-
-@rnn_layer.grad("inputs", "weight", "hidden", "bias")
-def _(
-    F: Any, grad: Any, weight: Any, hidden: Any, result: Any, *, relu: bool, reverse: bool,
-    need: Any,
+    x: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any, hidden: Any, *,
+    relu: bool, sizes: Any, reverse: bool,
 ) -> Any:  # fmt: skip
-    backward = kernels.gru.rnn_backward if isinstance(result, np.ndarray) else _rnn_of_tensors(F)
-    to_inputs, to_hidden = backward(grad, weight, result, relu, reverse)
+    """Hidden states of all steps, and the last: ``f(x W + h' W + biases)``, f tanh or relu."""
+    weights, biases = (weight_ih, weight_hh), (bias_ih, bias_hh)
+    steps = steps_in(x, sizes, reverse)
+    output, last = kernels.gru.rnn(flat(np, x), weights, biases, hidden, relu, steps)
+    return output.reshape(*x.shape[:-1], hidden.shape[1]), last
+
+
+@rnn_layer.grad("input", "weight_ih", "weight_hh", "bias_ih", "bias_hh", "hidden")
+def _(
+    F: Any, grads: Any, input: Any, weight_ih: Any, weight_hh: Any, hidden: Any, output: Any, *,
+    relu: bool, sizes: Any, reverse: bool, need: Any,
+) -> Any:  # fmt: skip
+    steps = steps_in(output, sizes, reverse)
+    backward = kernels.gru.rnn_backward if isinstance(output, np.ndarray) else _rnn_of_tensors(F)
+    to_inputs, to_hidden = backward(grads, weight_hh, hidden, flat(F, output), relu, steps)
+    of_bias = F.sum(to_inputs, dim=(0,)) if need[3] or need[4] else None
     return [
-        to_inputs,
-        of_weight(F, to_inputs, hidden, result, reverse) if need[1] else None,
-        to_hidden,
-        F.sum(to_inputs, dim=(0, 1)) if need[3] else None,
-    ]
+        *of_projection(F, to_inputs, input, weight_ih, need),
+        of_weight(F, to_inputs, hidden, output, steps) if need[2] else None,
+        of_bias, of_bias, to_hidden,
+    ]  # fmt: skip
 
 
 def _rnn_of_tensors(F: Any) -> Any:
     """`rnn_backward` made of ops."""
 
-    def backward(grad: Any, weight: Any, result: Any, relu: bool, reverse: bool) -> Any:
-        steps = result.shape[0]
-        to_inputs = [None] * steps
-        to_hidden = None
-        for t in range(steps) if reverse else reversed(range(steps)):
-            dh, h = at(F, grad, t), at(F, result, t)
-            dh = dh if to_hidden is None else dh + to_hidden
-            to_inputs[t] = F.threshold_backward(dh, h, threshold=0) if relu else dh * (1 - h * h)
-            to_hidden = F.mm(to_inputs[t], weight)
-        return F.stack(to_inputs, dim=0), to_hidden
+    def backward(
+        grads: Any, weight: Any, hidden: Any, output: Any, relu: bool, steps: Steps
+    ) -> Any:
+        of_output, dh = grads
+        of_output = None if of_output is None else flat(F, of_output)
+        to_inputs: list[Any] = [None] * len(steps.spans)
+        for n, now in reversed(list(enumerate(steps.spans))):
+            dh, later = parted(F, dh, now)
+            dh, h = plus(dh, rows_of(F, of_output, now)), rows_of(F, output, now)
+            dh = F.zeros_like(h) if dh is None else dh
+            to_inputs[n] = F.threshold_backward(dh, h, threshold=0) if relu else dh * (1 - h * h)
+            dh = joined(F, F.mm(to_inputs[n], weight), later, hidden)
+        return in_memory(F, to_inputs, steps), dh
 
     return backward

@@ -67,6 +67,7 @@ class Library:
         self._threads = held.omp_get_max_threads, held.omp_set_num_threads  # OpenMP's
         self._multiply = self._c.dnnl_sgemm
         self.has_avx512 = bool(self._c.dnnl_get_effective_cpu_isa() & _AVX512)
+        self.address_of_multiply = ctypes.cast(self._multiply, c_void_p).value or 0
         self._c.dnnl_primitive_execute.argtypes = (c_void_p, c_void_p, c_int, POINTER(_Argument))
         self.engine = self._make("engine_create", "engine_destroy", _CPU, c_size_t(0))
         self._attributes = self._make("primitive_attr_create", "primitive_attr_destroy")

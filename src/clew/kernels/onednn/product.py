@@ -23,12 +23,16 @@ class Products(threading.local):
 
     Attributes:
         most: with more multiplications than this a product is better left to OpenBLAS.
+        address: where ``dnnl_sgemm`` is, for Note [Products in twins].
+        one_thread: ``with one_thread():`` a block in which it has one thread.
     """
 
     def __init__(self, library: Library) -> None:
         self._library = library
         self.most = inf if library.has_avx512 else _MOST_WITH_AVX2
         self._prepared = lru_cache(_KEPT)(_prepare)
+        self.address = library.address_of_multiply
+        self.one_thread = library.one_thread
 
     def multiply(self, x: NDArray, y: NDArray, out: NDArray, add: bool = False) -> bool:
         """Write ``x @ y`` into `out`, or add it if `add` is set, in the calling thread.
