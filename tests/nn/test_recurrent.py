@@ -145,6 +145,9 @@ def test_dropout_between_layers_draws_pytorchs_numbers():
         "nn.RNN(3, 4, nonlinearity='relu')(x)[0]",
         "nn.RNN(3, 4, 1, 'relu').nonlinearity",
         "nn.RNN(3, 4, nonlinearity='odd')",
+        "nn.LSTM(3, 4)(m.randn(0, 2, 3))",
+        "nn.GRU(3, 4, batch_first=True)(m.randn(2, 0, 3))",
+        "nn.LSTM(3, 4)(m.randn(2, 0, 3))[0].shape",
         "nn.RNN(3, 4, proj_size=2)",
         "nn.GRU(3, 4, proj_size=2)",
         "nn.LSTM(3, 4, proj_size=4)",
@@ -218,3 +221,20 @@ def test_a_packed_sequence_in_another_type():
     assert packed.cpu() is packed and not packed.is_cuda and not packed.is_pinned()
     with pytest.raises(AssertionError, match="not compiled with CUDA"):
         packed.cuda()
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_packed_sequences_large_enough_for_twins(kind, bidirectional):
+    def run(m):
+        rnn = m.nn.utils.rnn
+        m.manual_seed(0)
+        net = getattr(m.nn, kind)(8, 24, bidirectional=bidirectional)
+        x = m.randn(12, 40, 8, requires_grad=True)
+        packed = rnn.pack_padded_sequence(x, [12 - i // 4 for i in range(40)])
+        y, state = net(packed)
+        loss = y.data.pow(2).sum() + sum(part.sin().sum() for part in flat(state))
+        loss.backward()
+        return y.data, flat(state), x.grad, [p.grad for p in net.parameters()]
+
+    assert_same(run, rtol=1e-4, atol=1e-5)
