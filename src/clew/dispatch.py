@@ -90,7 +90,8 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
     if now.inference:
         _mark_inference(op, inputs, out)
     if observers:
-        _tell(op, inputs, (out,), node, attrs)
+        for on_op in observers.on_op:
+            on_op(op, tuple(inputs), (out,), node, attrs)
     return out
 
 
@@ -102,13 +103,6 @@ def _before(op: Op, inputs: Sequence[Any], attrs: dict[str, Any]) -> Any:
     for before_op in observers.before_op:
         before_op(op, tuple(inputs), attrs)
     return None
-
-
-def _tell(
-    op: Op, inputs: Sequence[Any], outs: Sequence[Any], node: Any, attrs: dict[str, Any]
-) -> None:
-    for on_op in observers.on_op:
-        on_op(op, tuple(inputs), tuple(outs), node, attrs)
 
 
 def run_sparse(name: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> Any:
@@ -160,7 +154,8 @@ def _many(
         for out in outside:
             out._cut = cut
     if observers:
-        _tell(op, inputs, outs, node, attrs)
+        for on_op in observers.on_op:
+            on_op(op, tuple(inputs), tuple(outs), node, attrs)
     return tuple(outs)
 
 

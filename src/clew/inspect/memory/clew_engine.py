@@ -13,6 +13,7 @@ import itertools
 import sys
 import weakref
 from collections.abc import Iterator
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from clew.inspect.memory.log import (
     SEED,
     TEMPORARY,
     Described,
+    Kept,
     Log,
     Storage,
 )
@@ -56,7 +58,9 @@ class ClewEngine(Engine, Observer):
 
     def __init__(self, log: Log) -> None:
         super().__init__(log, (_OWN_FILES,))
+        # What every operation asks for.
         self._running = self.modules.running
+        self._storages, self._queue, self._note = log.storages, log.queue, log.note
         self.before_module = self.modules.enter  # type: ignore[method-assign]
         self.after_module = self.modules.leave  # type: ignore[method-assign]
         self.nodes_recorded = 0
@@ -111,21 +115,31 @@ class ClewEngine(Engine, Observer):
         self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], node: Any,
         attrs: dict[str, Any],
     ) -> None:  # fmt: skip
-        log = self.log
         paths = self._running.paths
         path = paths[-1] if paths else ""
         if op.__class__ is not Op or not op.view:
             site = here(1) if node is None else node.site
             what = op if op.__class__ is Op else op.__name__
+            storages, note = self._storages, self._note
             for out in outputs:
-                if out is not None:
-                    array = out._array
-                    owner = array if array.base is None else root(array)
-                    log.born(owner, owner.nbytes, site, path, what)
+                if out is None:
+                    continue
+                array = out._array
+                owner = array if array.base is None else root(array)
+                key = id(owner)
+                known = storages.get(key)  # log.find() and log.born(), see Note [Queue]
+                if known is None or known() is not owner:
+                    storage = Storage(owner, note)
+                    storage.made = (
+                        perf_counter(), key, owner.nbytes, site, path, what, TEMPORARY
+                    )  # fmt: skip
+                    storage.place = None
+                    note(storage)
+                    storages[key] = storage
         if node is not None:
             self._recorded(node, path)
-        if len(log.queue) > OFTEN:
-            log.flush()
+        if len(self._queue) > OFTEN:
+            self.log.flush()
 
     def on_inplace(self, op: Any, target: Any, node: Any) -> None:
         if node is not None:
@@ -134,7 +148,7 @@ class ClewEngine(Engine, Observer):
     def on_tensor(self, tensor: Any) -> None:
         array = _array_of(tensor)
         owner = array if array.base is None else root(array)
-        storage = self.log.storages.get(id(owner))
+        storage = self._storages.get(id(owner))
         if storage is None or storage() is not owner:
             storage = self._storage(owner, self._role_of_made(), self._step or MADE)
         if tensor._requires_grad or tensor.__class__ is not Tensor:
@@ -155,19 +169,25 @@ class ClewEngine(Engine, Observer):
         if node is None:
             self._begun(buffers)
             return
-        log = self.log
-        storages = log.storages
+        storages, note = self._storages, self._note
         for following, output_nr in zip(node.next_nodes, node.next_nrs):
             buffer = buffers.get(following)
             grad = buffer and buffer[output_nr]
             if grad.__class__ is not _ndarray:  # a tensor, which an op made, or nothing
                 continue
             owner = grad if grad.base is None else root(grad)
-            storage = storages.get(id(owner))  # log.find(owner), without the call
+            key = id(owner)
+            storage = storages.get(key)  # as in on_op()
             if storage is None or storage() is not owner:
                 info = node.info
                 path = info.get(_MODULE, "") if info else ""
-                log.born(owner, owner.nbytes, self._pass, path, node.name())
+                storage = Storage(owner, note)
+                storage.made = (
+                    perf_counter(), key, owner.nbytes, self._pass, path, node.name(), TEMPORARY
+                )  # fmt: skip
+                storage.place = None
+                note(storage)
+                storages[key] = storage
         hooks = node.hooks
         if hooks is not None:
             for retain in hooks.retain.values():
@@ -194,12 +214,15 @@ class ClewEngine(Engine, Observer):
             return
         array = grad._array
         owner = array if array.base is None else root(array)
-        storage = self.log.storages.get(id(owner))
+        storage = self._storages.get(id(owner))
         if storage is None or storage() is not owner:
             self._see_grad(leaf, grad)
         elif storage.place is None or storage.place.free.kind > GRADIENT:
-            site = self._pass
-            self.log.is_gradient(storage, self.storage_of(leaf), site)
+            array = leaf._array
+            of = self._storages.get(id(array))
+            if of is None or of() is not array:
+                of = self.storage_of(leaf)
+            self.log.is_gradient(storage, of, self._pass)
 
     def on_grad(self, leaf: Any) -> None:
         if leaf._grad is not None:
@@ -260,9 +283,8 @@ class ClewEngine(Engine, Observer):
         kept = node.saved
         if not kept:
             return
-        log = self.log
-        storages = log.storages
-        # As node.kept() and _see_saved(), whose calls take longer than the rest.
+        storages, note, site = self._storages, self._note, node.site
+        # As node.kept(), _see_saved() and log.keep(), whose calls take longer than the rest.
         for saved, save in zip(kept, node.plan.saves):
             if saved.__class__ is SavedTensor and saved.packed is None:
                 array = saved.tensor._array
@@ -272,7 +294,9 @@ class ClewEngine(Engine, Observer):
                     storage = self._storage(owner, TEMPORARY, BEFORE)
                 place = storage.place
                 if place is None or place.kind != PARAMETER:  # which lives anyway
-                    log.keep(owner, saved, node.site, node.op, save.name)
+                    last = Kept(saved, note)
+                    last.by = (storage, site, node.op, save.name)
+                    note(last)
             elif isinstance(saved, (SavedTensor, PackedTensor)):
                 self._see_saved(node, save.name, saved)
             elif saved.__class__ is SavedTuple:
@@ -304,7 +328,7 @@ class ClewEngine(Engine, Observer):
     def _see_kept(self, saved: Any, owner: np.ndarray, by: Described) -> None:
         storage = self._storage(owner, TEMPORARY, BEFORE)
         if storage.place is None or storage.place.kind != PARAMETER:
-            self.log.keep(owner, saved, *by)
+            self.log.keep(storage, saved, *by)
 
 
 def _loaded(module: str, name: str) -> Any:

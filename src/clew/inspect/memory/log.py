@@ -5,13 +5,12 @@ runs between the program's own operations; what the rows mean is worked out by `
 
 Note [Queue]
     The program waits while its operations are noted, and what runs between them runs on cold
-    caches.  So what happens is only put into a queue: a death by the weak reference that tells of
-    it, without any Python code of ours; all else as a tuple of plain values.  `Log.flush` turns
-    them into rows, in their order, many at a time.  A `Storage` is a bare weak reference until
-    then; whoever must know more of it (`Log.place`) has the queue flushed.
-
-    An operation's result is noted as a birth without a look whether its memory is known.  If it
-    is, the booking finds it alive and leaves it at that.
+    caches.  So what happens is only put into a queue, and `Log.flush` turns it into rows, in its
+    order, many at a time.  A `Storage` stands in the queue twice: for its birth, with what made it,
+    and for its death, which it puts there itself, without any Python code of ours; so does a
+    `Kept`.  All else is a tuple.  For the same reason `clew_engine.py` writes the few lines of
+    `Log.born` and `Log.keep` out where every operation passes: a call costs as much as they do.
+    Whoever must know where a storage is booked by now (`Log.place`) has the queue flushed.
 
 Note [Kinds of memory]
     A storage has one kind at a time, the first that holds of:
@@ -134,15 +133,18 @@ class Storage(weakref.ref):
     """One storage while it is alive: the weak reference that tells of its death.
 
     Attributes:
-        place: where its bytes are booked; None before and after.
+        made: until the birth is booked (when, key, size, site, module, what, kind), the middle
+            ones as of an `Origin`, but `what` may have a ``label`` instead of being a word.
         key: the id of the object that owns the memory, when booked.
         nbytes: its size, when booked.
+        place: where its bytes are booked; None before and after.
         keepers: how many saved tensors stand on it, when booked.
         keeper: what describes the first of them, if there are any.
     """
 
-    __slots__ = ("keeper", "keepers", "key", "nbytes", "place")
+    __slots__ = ("keeper", "keepers", "key", "made", "nbytes", "place")
 
+    made: Any
     place: Any  # Place | None
     key: int
     nbytes: int
@@ -154,11 +156,14 @@ class Kept(weakref.ref):
     """A saved tensor that stands on a storage: the weak reference that tells of its end.
 
     Attributes:
-        storage: that storage, when booked.
+        by: until that is booked (storage, site, node, name), the last three as of a `Keeper`, but
+            the node may have a ``node_name`` instead of being one.
+        storage: the storage, when booked.
     """
 
-    __slots__ = ("storage",)
+    __slots__ = ("by", "storage")
 
+    by: Any
     storage: Storage
 
 
@@ -168,7 +173,7 @@ def _key(site: Site | None, *rest: Any) -> tuple[Any, ...]:
     return rest if site is None else (id(site[0]), site[1], *rest)
 
 
-_BIRTH, _KEPT, _ROLE, _GRADIENT, _FIRST, _SIZE, _END = range(7)
+_ROLE, _GRADIENT, _FIRST, _SIZE, _END = range(5)
 """What a tuple in the queue tells, its first item."""
 
 
@@ -180,7 +185,7 @@ class Log:
         full: may drop the oldest.
 
     Attributes:
-        storages: those that were alive not long ago, by the id of what owns their memory.
+        storages: those that were alive not long ago, by their keys.
         places: by their numbers.
         steps: (number of rows, which optimizer) at the end of each optimizer step.
         marks: the same at each mark of the user's, with 0.
@@ -203,8 +208,7 @@ class Log:
         self._limit = limit * ROW.itemsize
         self._full = full
         self._start = self._time = perf_counter()
-        self._alive: dict[int, Storage] = {}  # that are booked, by their keys
-        self._kept: dict[int, Kept] = {}  # that are booked, by their ids
+        self._kept: dict[int, Kept] = {}  # that are booked and have not ended, by their ids
         self._free: dict[Any, Place] = {}  # the places without a keeper
         self._gradients: dict[Any, Place] = {}  # by line and the leaf's place
         self._seen = 0  # so many bytes of the rows somebody has read
@@ -222,20 +226,23 @@ class Log:
         self, owner: Any, nbytes: int, site: Site | None, module: str, what: Any,
         role: int = TEMPORARY,
     ) -> Storage:  # fmt: skip
-        """A storage is there, if it was not; `what` is a word, or something with a ``label``."""
-        note, key = self.note, id(owner)
-        self.storages[key] = storage = Storage(owner, note)
+        """A storage is there that was not known; `what` is a word or has a ``label``."""
+        key = id(owner)
+        storage = Storage(owner, self.note)
+        storage.made = (perf_counter(), key, nbytes, site, module, what, role)
         storage.place = None
-        note((_BIRTH, storage, key, nbytes, perf_counter(), site, module, what, role))
+        self.note(storage)  # first, so that what other threads note of it comes later
+        self.storages[key] = storage
         return storage
 
-    def keep(self, owner: Any, saved: Any, site: Site | None, node: Any, name: str) -> None:
-        """`saved`, which a node has by that name, stands on a storage that is known.
+    def keep(self, storage: Storage, saved: Any, site: Site | None, node: Any, name: str) -> None:
+        """`saved`, which a node has by that name, stands on the storage.
 
         `node` is the node's name, or something with a ``node_name``.
         """
-        note = self.note
-        note((_KEPT, Kept(saved, note), id(owner), site, node, name))
+        kept = Kept(saved, self.note)
+        kept.by = (storage, site, node, name)
+        self.note(kept)
 
     def play(self, storage: Storage, role: int, origin: Described | None = None) -> None:
         """The storage is of a kind that stays (or, as `TEMPORARY`, of none after all).
@@ -275,7 +282,6 @@ class Log:
         """Book what has happened, and listen to no deaths any more."""
         self.flush()
         self.storages.clear()
-        self._alive.clear()
         self._kept.clear()
 
     # -- booking
@@ -294,45 +300,40 @@ class Log:
             self._book_all(noted)
 
     def _book_all(self, noted: list[Any]) -> None:
-        rows, alive, free, pack = self._rows, self._alive, self._free, _pack
-        storages = self.storages
+        rows, free, storages, pack = self._rows, self._free, self.storages, _pack
         for note in noted:
             kind = note.__class__
             if kind is Storage:
-                key, place = note.key, note.place
-                if place is not None:
-                    note.place = None
-                    del alive[key]
+                made = note.made
+                if made is not None:  # its birth
+                    note.made = None
+                    self._time, note.key, note.nbytes, site, module, what, role = made
+                    if what.__class__ is not str:
+                        what = what.label
+                    note.place = place = free.get(
+                        (module, what, role)
+                        if site is None
+                        else (id(site[0]), site[1], module, what, role)
+                    ) or self._free_place(site, module, what, role)
+                    note.keepers = 0
+                    rows += pack(self._time, note.key, NOWHERE, place.number, note.nbytes)
+                else:
+                    key, place, note.place = note.key, note.place, None
+                    if storages.get(key) is note:
+                        del storages[key]
                     rows += pack(self._time, key, place.number, NOWHERE, note.nbytes)
             elif kind is Kept:
-                self._book_end(note)
-            elif note[0] == _BIRTH:
-                _, storage, key, nbytes, self._time, site, module, what, role = note
-                storage.key = key
-                if key in alive:  # it was known
-                    storages[key] = alive[key]
-                    continue
-                if what.__class__ is not str:
-                    what = what.label
-                place = free.get(
-                    (module, what, role)
-                    if site is None
-                    else (id(site[0]), site[1], module, what, role)
-                ) or self._free_place(site, module, what, role)
-                alive[key] = storage
-                storage.place = place
-                storage.nbytes = nbytes
-                storage.keepers = 0
-                rows += pack(self._time, key, NOWHERE, place.number, nbytes)
+                if note.by is not None:
+                    self._book_kept(note)
+                else:
+                    self._book_end(note)
             else:
                 _BOOK[note[0]](self, *note[1:])
-        if len(storages) > 2 * len(alive) + OFTEN:
-            for key in storages.keys() - alive.keys():
-                del storages[key]
 
-    def _book_kept(self, kept: Kept, key: int, site: Site | None, node: Any, name: str) -> None:
+    def _book_kept(self, kept: Kept) -> None:
+        storage, site, node, name = kept.by
+        kept.storage, kept.by = storage, None
         self._kept[id(kept)] = kept
-        kept.storage = storage = self._alive[key]
         storage.keepers += 1
         if storage.keepers == 1:
             by = (site, node if node.__class__ is str else node.node_name, name)
@@ -341,7 +342,8 @@ class Log:
                 self._move(storage, self._kept_place(storage.place, by))
 
     def _book_end(self, kept: Kept) -> None:
-        storage = self._kept.pop(id(kept)).storage
+        del self._kept[id(kept)]
+        storage = kept.storage
         storage.keepers -= 1
         if not storage.keepers and storage.place is not None:
             self._move(storage, storage.place.free)
@@ -448,7 +450,6 @@ class Log:
 
 
 _BOOK: dict[int, Callable[..., None]] = {
-    _KEPT: Log._book_kept,
     _ROLE: Log._book_role,
     _GRADIENT: Log._book_gradient,
     _FIRST: Log._book_first,

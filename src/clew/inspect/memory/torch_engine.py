@@ -259,7 +259,7 @@ class TorchEngine(Engine):
             if not node:  # the operation that runs next will tell which
                 node, name = _Later(), "input"
                 self._waiting.append(node)
-            self.log.keep(storage(), packed, user_site(), node, name)
+            self.log.keep(storage, packed, user_site(), node, name)
         return packed
 
     def _made_just_now(self, tensor: Any, storage: Storage) -> str:

@@ -128,22 +128,25 @@ class ModuleHooks:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` and the hooks around it; see Note [Order of a call]."""
-        if observers:
-            return self._observed_call(args, kwargs)
-        if (
+        hooked = (
             self._forward_hooks or self._forward_pre_hooks
             or self._backward_hooks or self._backward_pre_hooks
             or _global_forward_hooks or _global_forward_pre_hooks
             or _global_backward_hooks or _global_backward_pre_hooks
-        ):  # fmt: skip
+        )  # fmt: skip
+        if observers:
+            return self._observed_call(args, kwargs, bool(hooked))
+        if hooked:
             return _Call(self, args, kwargs).run()
         return self.forward(*args, **kwargs)
 
-    def _observed_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _observed_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], hooked: bool) -> Any:
         for before_module in observers.before_module:
             before_module(self)
         try:
-            return _Call(self, args, kwargs).run()
+            if hooked:
+                return _Call(self, args, kwargs).run()
+            return self.forward(*args, **kwargs)
         finally:
             for after_module in observers.after_module:
                 after_module(self)
