@@ -23,6 +23,7 @@ from clew.kernels.pointwise import MANY
 from clew.namespace import Namespace
 from clew.observers import observers
 from clew.op import NO_ATTRS, Op
+from clew.ops.checks import clamp_real_only
 from clew.ops.layout import in_order_of_operands
 from clew.ops.rules import broadcast_shape
 from clew.quiet import quietly, quietly_again
@@ -229,8 +230,9 @@ def _check_late(
     expanded = storage.overlaps_itself(target._array)
     if not expanded and state.now.inference:
         return
-    copied = arrays[0].copy()
-    _write(op, [copied, *arrays[1:]], attrs, copied, memory=target._array)
+    copied = target._array.copy()
+    first = copied if arrays[0] is target._array else arrays[0]
+    _write(op, [first, *arrays[1:]], attrs, copied, memory=target._array)
     if expanded:
         _check_expanded(target, inputs, name)
     refuse_inference(target)
@@ -279,6 +281,9 @@ def _are_like(arrays: list[Any], target: np.ndarray) -> bool:
 _HARMLESS = frozenset({"threshold_", "tril_", "triu_"})
 """Writes that PyTorch lets pass where elements share memory."""
 
+_CLAMPS = frozenset({"relu_", "clamp_", "clamp_min_", "clamp_max_", "hardtanh_"})
+"""Writes of which PyTorch looks at the type first."""
+
 
 def _check_expanded(target: Tensor, inputs: Sequence[Any], name: str) -> None:
     """Refuse a write to elements that share memory, unless it writes one value to all of them.
@@ -289,6 +294,8 @@ def _check_expanded(target: Tensor, inputs: Sequence[Any], name: str) -> None:
         return
     if name in _HARMLESS:
         return
+    if name in _CLAMPS:
+        clamp_real_only(target._array)
     if name in ("index_fill_", "index_put_", "masked_fill_"):
         _warn_expanded(name)
         if name == "index_put_" and _is_fill(inputs):

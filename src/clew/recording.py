@@ -46,8 +46,11 @@ def record(
     if metas is None:
         return None
     nodes, nrs, known = edges_of(plan, inputs, mask)
-    if known != mask and plan.saves_by_edge:
-        plan = plan_for(op, known, len(inputs))
+    if known != mask:
+        if known == NOTHING:
+            return None
+        if plan.saves_by_edge:
+            plan = plan_for(op, known, len(inputs))
     saved = _save(plan, inputs, outs) if plan.saves else ()
     if plan.packings:
         saved = pack(plan, saved, outs, attrs)
@@ -100,6 +103,13 @@ def metas_of(op: Op, plan: Plan, outs: Sequence[Any]) -> tuple[Any, ...] | None:
 
 Route = tuple[tuple[Any, ...], tuple[int, ...], int]
 
+NOTHING = -1
+"""In the place of a mask: nothing is recorded of inference tensors alone, whatever their flags."""
+
+
+def _are_inference(inputs: Sequence[Any]) -> bool:
+    return all(x.is_inference() for x in inputs if isinstance(x, Tensor))
+
 
 def edges_of(plan: Plan, inputs: Sequence[Any], mask: int) -> Route:
     """The nodes that the gradients of the inputs go to, and the numbers of the inputs among the
@@ -126,6 +136,8 @@ def edges_of(plan: Plan, inputs: Sequence[Any], mask: int) -> Route:
         ):  # a leaf that is in a graph already
             nr = 0
         else:
+            if meta is not None and meta.inference and _are_inference(inputs):
+                return (), (), NOTHING
             node, nr = x._gradient_edge()
             if node is None:
                 mask &= ~(1 << i)
@@ -213,8 +225,11 @@ def before_write(
     if not plan.calls:
         return None
     nodes, nrs, known = edges_of(plan, operands, mask)
-    if known != mask and plan.saves_by_edge:
-        plan = plan_for(op, known, len(operands))
+    if known != mask:
+        if known == NOTHING:
+            return None
+        if plan.saves_by_edge:
+            plan = plan_for(op, known, len(operands))
     if plan.saves_first_input:
         from clew.dispatch import apply
 

@@ -150,11 +150,10 @@ def same_elements(first: np.ndarray, second: np.ndarray) -> bool:
 
 def _lie_alike(first: np.ndarray, second: np.ndarray) -> bool:
     """Whether arrays that begin at one address are the same part of memory in the same order."""
-    return (
-        first.ndim == second.ndim
-        and first.nbytes == second.nbytes
-        and all(s == t for n, s, t in zip(first.shape, first.strides, second.strides) if n > 1)
-    )
+    if first.ndim != second.ndim or first.nbytes != second.nbytes:
+        return False
+    strides = zip(element_strides(first), element_strides(second))
+    return all(s == t for n, (s, t) in zip(first.shape, strides) if n > 1)
 
 
 def has_no_gaps(array: np.ndarray) -> bool:

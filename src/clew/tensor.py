@@ -386,6 +386,8 @@ class Tensor:
             )
         if value._array.dtype != self._array.dtype and self._meta is not None:
             self._meta.accumulator = None  # as a leaf it is another one now
+        if value._array.shape != self._array.shape:
+            self._ensure_meta().reshaped = True
         self._array = value._array
         if value.is_inference() != self.is_inference():
             self._ensure_meta().inference = value.is_inference()

@@ -12,7 +12,8 @@ CALLS = [
     "a.neg()", "a.abs()", "a.exp()", "a.sin()", "a.cos()", "a.tanh()", "a.sigmoid()", "a.relu()",
     "a.sqrt()", "a.reciprocal()", "a.log()", "a.square()", "a.sign()", "a.floor()", "a.round()",
     "a.erf()", "a.log1p()", "a.expm1()", "a.rsqrt()", "a.logit()", "a.softmax(-1)",
-    "a.log_softmax(0)", "a.clamp(-1, 1)", "a.clamp(min=0)", "a.angle()", "a.isnan()",
+    "a.log_softmax(0)", "a.clamp(-1, 1)", "a.clamp(min=0)", "a.angle()",
+    "z.angle()", "z.sgn()", "a.isnan()",
     "a.nan_to_num()", "torch.nn.functional.leaky_relu(a)", "torch.nn.functional.gelu(a)",
     "torch.nn.functional.silu(a)", "torch.nn.functional.softplus(a)", "a.frac()", "a.tan()",
     "a.atan()", "a.asinh()", "a.exp2()", "a.log2()", "a.deg2rad()", "a.trunc()", "a.positive()",
@@ -88,7 +89,7 @@ CALLS = [
 ]  # fmt: skip
 
 OF_OWN_NODES = [
-    "a.prod()", "a.cumprod(1)", "a.renorm(2,1,1.0)", "a.prelu(w)", "a.trace()", "z.sgn()",
+    "a.prod()", "a.cumprod(1)", "a.renorm(2,1,1.0)", "a.prelu(w)", "a.trace()",
     "a.as_strided((2,),(1,))", "a.diff(dim=1)",
 ]  # fmt: skip
 """Those whose rules record other nodes than PyTorch's; see "The graph of a gradient" in

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from clew.autograd import engine
-from clew.autograd.algebra import ARRAY, TENSOR, UNRECORDED, ArrayAlgebra
+from clew.autograd.algebra import ARRAY, TENSOR, UNRECORDED, ArrayAlgebra, is_broadcast_of
 from clew.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from clew.autograd.engine import run_backward
 from clew.autograd.function import Function as Function
@@ -266,14 +266,18 @@ def _run(
     algebra: Any = TENSOR if create_graph else UNRECORDED if tensors else ARRAY
     if given is not None and algebra is ARRAY:
         algebra = ArrayAlgebra([g for g in as_tuple(given) if g is not None])
-    start = []
-    for i, (root, gradient) in enumerate(zip(roots, gradients)):
+    places = []
+    for i, root in enumerate(roots):
         edge = root._gradient_edge() if isinstance(root, Tensor) else (root.node, root.output_nr)
         if edge[0] is None:
             raise NoGradientPathError(i, root)
-        start.append((edge, _of_root(gradient, edge, algebra, i)))
-    gradients.clear()  # the engine is to hold them alone
+        places.append(edge)
     edges = inputs and [_input_edge(x, i, accumulate=accumulate) for i, x in enumerate(inputs)]
+    start = [
+        (edge, _of_root(gradient, edge, algebra, i))
+        for i, (gradient, edge) in enumerate(zip(gradients, places))
+    ]
+    gradients.clear()  # the engine is to hold them alone
     if create_graph and accumulate:
         _warn_reference_cycle()
     now = state.now
@@ -288,22 +292,28 @@ def _run(
 
 
 def _of_root(gradient: Any, edge: Any, algebra: Any, position: int) -> Any:
-    """The gradient of a root, in the root's type: an array or a Tensor, as the algebra has them.
+    """The gradient of a root, in the root's shape and type when it was computed: an array or a
+    Tensor, as the algebra has them.
 
     Raises:
-        RuntimeError: the root's data was replaced by some of another shape, which this one has.
+        RuntimeError: the root's data was replaced by some of another shape, which this one has,
+            and that is not the other one broadcast.
     """
     node, output_nr = edge
     meta = node.metas[output_nr]
     array = gradient if gradient.__class__ is np.ndarray else gradient._array
     if meta is not None and array.shape != meta[0]:
-        got, want = list(array.shape), list(meta[0])
-        raise GradientMismatchError(
-            f"invalid gradient at index {position} - got {got} but expected shape compatible with "
-            f"{want}",
-            ("call", recorded(node)),
-            cure="compute the output again after its data was replaced",
-        )
+        if not is_broadcast_of(array.shape, meta[0]):
+            got, want = list(array.shape), list(meta[0])
+            raise GradientMismatchError(
+                f"invalid gradient at index {position} - got {got} but expected shape compatible "
+                f"with {want}",
+                ("call", recorded(node)),
+                cure="compute the output again after its data was replaced",
+            )
+        whole = Tensor._from_array(array) if gradient is array else gradient
+        gradient = TENSORS.sum_to_size(whole, size=meta[0])
+        array = gradient._array
     cast = meta is not None and array.dtype != meta[1]
     if isinstance(algebra, ArrayAlgebra) and not cast:
         return array
@@ -323,9 +333,9 @@ def _input_edge(x: Any, position: int, *, accumulate: bool) -> Any:
             f"look at position {position} of the inputs: a tensor belongs there, or the result "
             "of get_gradient_edge",
         )
+    edge = x._gradient_edge()  # first, for the edge of a view may be out of date
     if accumulate:
         x.retain_grad()
-    edge = x._gradient_edge()
     if edge[0] is None and x.requires_grad:  # a view without an edge: nothing leads to it
         return (AccumulateGrad(x), 0)
     if edge[0] is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from itertools import zip_longest
 from sys import getrefcount
 from typing import Any, NoReturn
 
@@ -29,8 +30,8 @@ from clew.errors import (
 from clew.kernels.reduce import sums
 from clew.kernels.shared import Shared
 from clew.op import REGISTRY
-from clew.ops.layout import empty_alike
-from clew.storage import has_no_gaps, overlaps_itself, root
+from clew.ops.layout import empty_alike, in_order_of_operands
+from clew.storage import element_strides, has_no_gaps, overlaps_itself, root
 from clew.tensor import Tensor
 
 _add = Shared(np.add)
@@ -120,7 +121,9 @@ class ArrayAlgebra:
             if unlike:
                 _check_layout(known._array, leaf._array)
             return
-        if _is_sole(grads, 0) and _lies_like(grads[0], leaf._array):
+        meta: Any = leaf._meta
+        lies_like = _obeys_layout if meta.reshaped else _lies_like
+        if _is_sole(grads, 0) and lies_like(grads[0], leaf._array):
             leaf._grad = Tensor._from_array(grads[0])
             return
         leaf._grad = Tensor._from_array(_copied(grads[0], leaf._array))
@@ -303,6 +306,8 @@ def _sum(first: np.ndarray, second: np.ndarray) -> np.ndarray:
         return np.asarray(np.add(first, second))
     if first.flags.c_contiguous:
         return np.asarray(np.add(first, second, order="C"))
+    if 0 in first.strides:  # an expanded one leaves the order to the other
+        return in_order_of_operands(np.add(first, second), (first, second))
     alike = first.dtype is second.dtype
     out = empty_alike(first, first.dtype if alike else np.result_type(first, second))
     return np.add(first, second, out=out)
@@ -338,13 +343,20 @@ def _lies_like(grad: np.ndarray, leaf: np.ndarray) -> bool:
     return grad.strides == leaf.strides and grad.flags.writeable
 
 
+def _obeys_layout(grad: np.ndarray, leaf: np.ndarray) -> bool:
+    """Whether PyTorch takes `grad` for laid out as `leaf`, whose data may be of another shape by
+    now.  It compares strides only, and where the leaf has fewer dimensions finds 1 for that of a
+    number, and 0 beyond."""
+    if not has_no_gaps(leaf):
+        return grad.flags.c_contiguous
+    wanted = element_strides(leaf) or (1,)
+    strides = zip_longest(element_strides(grad), wanted[: grad.ndim], fillvalue=0)
+    return all(s == t or n == 1 for n, (s, t) in zip(grad.shape, strides))
+
+
 def _check_layout(grad: np.ndarray, leaf: np.ndarray) -> None:
     """Warn, as PyTorch does, where a gradient does not lie in memory as its leaf."""
-    if has_no_gaps(leaf):
-        alike = all(s == t or n == 1 for n, s, t in zip(grad.shape, grad.strides, leaf.strides))
-    else:
-        alike = grad.flags.c_contiguous
-    if not alike:
+    if not _obeys_layout(grad, leaf):
         warn_once(
             "layout",
             "grad and param do not obey the gradient layout contract. This is not an error, but "
@@ -369,7 +381,7 @@ def _add_checked(known: np.ndarray, grad: np.ndarray) -> None:
 def _copied(grad: np.ndarray, like: np.ndarray) -> np.ndarray:
     """A copy laid out as `like` where that is dense, else contiguous."""
     dense = has_no_gaps(like)
-    copy = np.empty_like(like, grad.dtype) if dense else np.empty(like.shape, grad.dtype)
+    copy = np.empty_like(like, grad.dtype) if dense else np.empty(grad.shape, grad.dtype)
     write = REGISTRY["copy"].write
     assert write is not None
     write(copy, grad)
@@ -390,9 +402,14 @@ def sum_to(grad: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return total.reshape(shape)
 
 
+def is_broadcast_of(wide: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether a tensor of `shape` can be expanded to `wide`."""
+    padded = (1,) * (len(wide) - len(shape)) + shape
+    return len(padded) == len(wide) and all(n in (1, w) for w, n in zip(wide, padded))
+
+
 def _check_shape(got: tuple[int, ...], want: tuple[int, ...], node: Any, index: int) -> None:
-    padded = (1,) * (len(got) - len(want)) + want
-    if len(padded) == len(got) and all(w in (1, g) for g, w in zip(got, padded)):
+    if is_broadcast_of(got, want):
         return
     raise GradientMismatchError(
         f"Function {node.name()} returned an invalid gradient at index {index} - got "

@@ -95,11 +95,10 @@ class SavedTensor(Saved):
     def check(self, node: Any) -> None:
         """Raise if the tensor is no longer what was saved."""
         tensor = self.tensor
-        if tensor._counter.value != self.version:
-            raise modified(self, node)
         # What `detach_` takes out of a graph it notes in `_cut`.
         if tensor._node is None and tensor._cut is not None and self.output_nr is None:
             _refuse_detached(self, node)
+        self.check_version(node)
 
     def check_version(self, node: Any) -> None:
         """Raise if the tensor was written to since."""

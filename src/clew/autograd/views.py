@@ -35,6 +35,7 @@ from clew.errors import (
     spaced,
 )
 from clew.op import REGISTRY, Op
+from clew.ops.strided import refuse_outside
 from clew.plan import plan_for
 from clew.site import here
 from clew.storage import Geometry, geometry
@@ -64,6 +65,7 @@ class TensorMeta:
         hooks: hooks of a leaf.
         post_accumulate: hooks to run after a leaf's gradient was accumulated.
         retains_grad: whether a non-leaf keeps its gradient.
+        reshaped: the data was replaced by some of another shape.
         site: the line that made a leaf that requires grad.
         inference: made in inference mode.
         kept_small: a weak reference to what keeps a packed form of it (``saved_small.py``).
@@ -85,6 +87,7 @@ class TensorMeta:
     hooks: Any = None
     post_accumulate: Any = None
     retains_grad = False
+    reshaped = False
     site: Any = None
     inference = False
     kept_small: Any = None
@@ -349,7 +352,7 @@ def rebase(tensor: Any, node: Node, output_nr: int = 0) -> None:
 class CopySlices(Node):
     """The node of a base after a write to one of its views; see Note [Rewriting history]."""
 
-    __slots__ = ("base", "fn", "freed", "kind", "view")
+    __slots__ = ("base", "fn", "freed", "kind", "reshaped", "view")
 
     def __init__(self, base: Any, view: Any, fn: Node) -> None:
         self.fn = fn
@@ -357,6 +360,7 @@ class CopySlices(Node):
         self.base: Geometry = geometry(base._array)
         self.view: Geometry = geometry(view._array)
         self.kind = None if view._array.dtype == base._array.dtype else view.dtype
+        self.reshaped = view._meta.reshaped or (base._meta is not None and base._meta.reshaped)
         self.edges = (base._gradient_edge(), *fn.edges[1:])
         self.metas = ((base._array.shape, base._array.dtype),)
         self.seq = next_sequence_nr()
@@ -373,6 +377,10 @@ class CopySlices(Node):
         grad = grads[0]
         if grad is None:
             return [None] * len(self.next_nodes)
+        if self.reshaped:  # the view may lie beyond what the base is now
+            size, stride, offset = self.view
+            inside = Geometry(size, stride, offset - self.base.offset)
+            refuse_outside(inside, getattr(grad, "_array", grad))
         F = algebra.namespace
         part = F.take_strided(grad, view=self.view, base=self.base, kind=self.kind)
         results = list(self.fn.run([part], algebra, need))

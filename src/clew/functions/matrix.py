@@ -139,13 +139,21 @@ def kron(self: Tensor, other: Tensor) -> Any:
     second = (1,) * (ndim - other._array.ndim) + other._array.shape
     spread_first = [n for size in first for n in (size, 1)]
     spread_second = [n for size in second for n in (1, size)]
-    left = apply(_UNSAFE_VIEW, (self,), {"size": tuple(spread_first)})
-    right = apply(_UNSAFE_VIEW, (other,), {"size": tuple(spread_second)})
+    left = _seen_as(self, tuple(spread_first))
+    right = _seen_as(other, tuple(spread_second))
     size = tuple(n * m for n, m in zip(first, second))
     product = left * right
     if isinstance(product._array, np.ndarray):
         view.forward(product._array, size=size)  # refuses what PyTorch cannot view so
     return apply(_UNSAFE_VIEW, (product,), {"size": size})
+
+
+def _seen_as(x: Tensor, size: tuple[int, ...]) -> Any:
+    """An operand under another shape; an inference tensor as one that nothing can save either."""
+    seen = apply(_UNSAFE_VIEW, (x,), {"size": size})
+    if x.is_inference():
+        seen._become_inference()
+    return seen
 
 
 @composite(out=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from clew import dtypes
+from clew.autograd.modes import state
 from clew.dispatch import TENSORS, apply
 from clew.op import REGISTRY
 from clew.ops.rules import wrap_dim
@@ -74,13 +75,17 @@ def _check_last_stride(place: Geometry, view: str) -> None:
 
 
 def _read_as(self: Tensor, kind: dtypes.dtype) -> Tensor:
-    """The same memory, and version, read as another type; without a gradient."""
+    """The same memory, and version, read as another type; without a gradient.
+
+    In inference mode it has no version, and writes to it go unnoticed by `self`, as in PyTorch.
+    """
     size, new = self._array.itemsize, kind.numpy.itemsize
     if size != new:
         _check_sizes(self, kind)
     array = self._array.view(kind.numpy)
     made = Tensor._from_array(array)
-    made._counter = self._counter
+    if not state.now.inference:
+        made._counter = self._counter
     return made
 
 

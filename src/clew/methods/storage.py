@@ -15,6 +15,7 @@ from clew.errors import RequiresGradError
 from clew.functions.shape import sizes
 from clew.observers import tell_memory
 from clew.op import NO_ATTRS, REGISTRY
+from clew.ops.strided import refuse_outside
 from clew.publish import composite
 from clew.recording import after_write, before_write
 from clew.rng.target import range_of
@@ -22,7 +23,6 @@ from clew.storage import (
     Geometry,
     address,
     contiguous_strides,
-    extent,
     flat_storage,
     geometry,
     resized,
@@ -237,8 +237,10 @@ def set_(
     if pending is not None:
         after_write(pending, self, NO_ATTRS)
     tell_memory(self)
-    if self._meta is not None:  # as a leaf it is another one now
-        self._meta.accumulator = None
+    meta = self._ensure_meta()
+    meta.reshaped = True
+    if not state.now.inference:  # as a leaf it is another one now
+        meta.accumulator = None
     return self
 
 
@@ -260,12 +262,7 @@ def _array_at(self: Tensor, source: Any, offset: int, size: Any, stride: Any) ->
     flat = flat if flat.dtype == kind else flat.view(kind)
     shape = (flat.size - offset,) if size is None else tuple(size)
     place = Geometry(shape, contiguous_strides(shape) if stride is None else tuple(stride), offset)
-    if extent(place) > flat.size:
-        raise RuntimeError(
-            f"setStorage: sizes {list(place.size)}, strides {list(place.stride)}, storage offset "
-            f"{offset}, and itemsize {kind.itemsize} requiring a storage size of "
-            f"{extent(place) * kind.itemsize} are out of bounds for storage of size {flat.nbytes}"
-        )
+    refuse_outside(place, flat)
     return strided(flat, place)
 
 
@@ -293,6 +290,7 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     if any(n < 0 for n in shape):
         raise RuntimeError(f"resize_: a size cannot be negative, but got {list(shape)}")
     self._array = resized(self._array, shape)
+    self._ensure_meta().reshaped = True
     self._counter.bump("resize_")
     tell_memory(self)
     return self

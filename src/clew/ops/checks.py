@@ -46,6 +46,16 @@ def real_only(x: Any, kernel: str) -> None:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(x.dtype)}'")
 
 
+def clamp_real_only(x: Any) -> None:
+    """Refuse complex numbers as PyTorch's `clamp` does, and what is made of it.
+
+    Raises:
+        NotImplementedError: `x` is complex.
+    """
+    if x.dtype.kind == "c":
+        raise NotImplementedError("clamp is not supported for complex types")
+
+
 def differentiable_once(name: str) -> Callable[..., Any]:
     """The rule of a derivative that has none itself: it raises when a gradient arrives.
 

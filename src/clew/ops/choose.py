@@ -10,6 +10,7 @@ import numpy as np
 from clew.kernels.pointwise import MANY
 from clew.kernels.select import SELECTABLE, choose, keep_where, limited
 from clew.op import op
+from clew.ops.checks import clamp_real_only
 from clew.ops.layout import copy_alike
 from clew.ops.scalars import checked_number
 from clew.packing import two_kinds
@@ -65,6 +66,7 @@ def clamp(x: Any, *, min: Any, max: Any) -> Any:
     """Limit to ``[min, max]``; None is no limit, and `max` wins over `min`."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    clamp_real_only(x)
     if x.size >= MANY and x.dtype.kind == "f" and _are_limits(min, max):
         return limited(x, low=-inf if min is None else min, high=inf if max is None else max)
     if min is not None:
@@ -91,6 +93,7 @@ def _(F: Any, grad: Any, self: Any, *, min: Any, max: Any) -> Any:
     promote="arithmetic", inplace=True, label="clamp", domain="off_kinks")  # fmt: skip
 def clamp_tensors(x: Any, low: Any, high: Any) -> Any:
     """`clamp` with tensors as limits."""
+    clamp_real_only(x)
     if low is not None:
         x = np.maximum(x, low)
     return x if high is None else np.minimum(x, high)
@@ -120,6 +123,7 @@ _ONE_LIMIT: dict[str, Any] = {"publish": (), "inplace": True, "domain": "off_kin
 @op("clamp_min(self; min)", packings={"self": _KEPT_BY_CLAMP}, **_ONE_LIMIT)
 def clamp_min(x: Any, *, min: Any) -> Any:
     """Limit from below."""
+    clamp_real_only(x)
     if x.size >= MANY and x.dtype.kind == "f" and _are_limits(min):
         return limited(x, low=min, high=inf)
     return np.maximum(*arithmetic([x, min]))
@@ -133,6 +137,7 @@ def _(F: Any, grad: Any, self: Any, *, min: Any) -> Any:
 @op("clamp_max(self; max)", packings={"self": _KEPT_BY_CLAMP}, **_ONE_LIMIT)
 def clamp_max(x: Any, *, max: Any) -> Any:
     """Limit from above."""
+    clamp_real_only(x)
     if x.size >= MANY and x.dtype.kind == "f" and _are_limits(max):
         return limited(x, low=-inf, high=max)
     return np.minimum(*arithmetic([x, max]))

@@ -90,7 +90,7 @@ def _(F: Any, grad: Any, self: Any) -> Any:
     if not is_complex(self):
         return F.zeros_like(self)
     size = F.abs(self)
-    return F.where(F.eq(size, 0), 0, grad * (self / (size * size)) * 1j)
+    return F.where(F.eq(size, 0), 0, ((grad * self) / F.pow_scalar(size, 2)) * 1j)
 
 
 def _check_parts(first: Any, second: Any) -> None:

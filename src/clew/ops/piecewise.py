@@ -18,12 +18,15 @@ from clew.kernels.pointwise import pointwise
 from clew.kernels.select import choose, keep_where, limited, relu_in_place
 from clew.limits import finfo
 from clew.op import op
-from clew.ops.checks import floating_only, real_only
+from clew.ops.checks import clamp_real_only, floating_only, real_only
 from clew.packing import two_kinds
 
 
-def _constant(F: Any, grad: Any) -> Any:
-    """The gradient of a derivative with respect to the input: there is none, but an edge."""
+def _constant(F: Any, grad: Any, self: Any) -> Any:
+    """The gradient of a derivative with respect to the input: there is none, but an edge.
+
+    PyTorch keeps the input for it, and so do we.
+    """
     return F.zeros_like(grad)
 
 
@@ -64,8 +67,7 @@ def relu(x: Any) -> Any:
 def _check_relu(x: Any) -> None:
     if x.dtype.kind == "b":
         raise RuntimeError("Boolean inputs not supported for relu")
-    if x.dtype.kind == "c":
-        raise NotImplementedError("clamp is not supported for complex types")
+    clamp_real_only(x)
 
 
 @pointwise(twin="relu")
@@ -242,8 +244,7 @@ def hardtanh(x: Any, *, min_val: Any, max_val: Any) -> Any:
     """
     if x.dtype.kind == "b":
         raise RuntimeError("Bool inputs not supported for hardtanh")
-    if x.dtype.kind == "c":
-        raise NotImplementedError("clamp is not supported for complex types")
+    clamp_real_only(x)
     if x.dtype.kind in "iu":
         min_val, max_val = int(min_val), int(max_val)
         if x.dtype.kind == "u" and (min_val < 0 or max_val < 0):

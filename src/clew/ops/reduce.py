@@ -302,8 +302,10 @@ def prod_all(x: Any, *, dtype: Any) -> Any:
 
 @prod_all.grad("self")
 def _(F: Any, grad: Any, self: Any, result: Any) -> Any:
+    if not self.shape:
+        return F.clone(grad, memory_format=None)
     flat = F.reshape(self, (-1,))
-    others = F.products_of_others(flat, dim=0)
+    others = F.products_of_others(flat, result, dim=0)
     return grad * conj(F, F.reshape(others, tuple(self.shape)))
 
 
@@ -318,9 +320,9 @@ def prod(x: Any, *, dim: int, keepdim: bool, dtype: Any) -> Any:
 def _(F: Any, grad: Any, self: Any, result: Any, *, dim: int, keepdim: bool) -> Any:
     shape = tuple(self.shape)
     if not shape:
-        return grad
-    whole = keep_dims(F, grad, shape, dim, keepdim)
-    return whole * conj(F, F.products_of_others(self, dim=dim))
+        return F.clone(grad, memory_format=None)
+    whole, product = (keep_dims(F, x, shape, dim, keepdim) for x in (grad, result))
+    return whole * conj(F, F.products_of_others(self, product, dim=dim))
 
 
 def _prod(x: Any, axis: Any, keepdims: bool, dtype: Any) -> Any:
@@ -330,9 +332,14 @@ def _prod(x: Any, axis: Any, keepdims: bool, dtype: Any) -> Any:
     return np.prod(x, axis=axis, keepdims=keepdims, dtype=kind)
 
 
-@op("products_of_others(self; dim)", publish=())
-def products_of_others(x: Any, *, dim: int) -> Any:
-    """For each element the product of the others along `dim`, without dividing (zeros are fine)."""
+@op("products_of_others(self, product=None; dim)", publish=())
+def products_of_others(x: Any, product: Any = None, *, dim: int) -> Any:
+    """For each element the product of the others along `dim`.
+
+    It is the `product` of all divided by the element, if that is given and no element is zero.
+    """
+    if product is not None and np.all(x):
+        return product / x
     before, after = np.ones_like(x), np.ones_like(x)
     n = x.shape[dim]
     ahead: list[Any] = [slice(None)] * x.ndim

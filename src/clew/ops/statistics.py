@@ -187,7 +187,7 @@ def nansum(x: Any, *, dim: Any, keepdim: bool, dtype: Any) -> Any:
 def _(F: Any, grad: Any, self: Any, *, dim: Any, keepdim: bool) -> Any:
     shape = tuple(self.shape)
     whole = grad if dim is None else keep_dims(F, grad, shape, dim, keepdim)
-    return F.expand(whole, shape) * F.cast_like(F.logical_not(F.isnan(self)), self)
+    return F.expand(whole, shape) * F.logical_not(F.isnan(self))
 
 
 @op("count_nonzero(self; dim=None)")

@@ -182,11 +182,11 @@ def sgn(x: Any) -> Any:
 @sgn.grad("self")
 def _(F: Any, grad: Any, self: Any, result: Any) -> Any:
     if not is_complex(self):
-        return F.mul(grad, 0)
+        return F.zeros_like(grad)
     # Only what is across the direction of the number turns it.
     size = F.abs(self)
-    along = F.real(grad * F.conj(result)) * result
-    return F.where(F.eq(size, 0), 0, (grad - along) / size)
+    across = (grad - (result * result) * F.conj(grad)) / (size * 2.0)
+    return F.masked_fill(across, F.eq(size, 0), value=0)
 
 
 def _sign(x: Any) -> Any:
