@@ -423,11 +423,14 @@ def _of_tensors(op: Op) -> Callable[..., Any]:
 def _of_arrays(op: Op) -> Callable[..., Any]:
     forward, promote, mixes = op.forward, op.promotion, op.mixes
     count, attr_names = -1 if op.order else op.plain_count, op.attr_names
+    plain = promote is None and not mixes
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given: Any = args
         if len(args) != count or kwargs.keys() != attr_names:
             given, kwargs = op.bind(args, kwargs)
+        if plain:
+            return forward(*given, **kwargs)
         inputs = given if promote is None else promote(list(given))
         result = forward(*inputs, **kwargs)
         if mixes and result.__class__ is np.ndarray and result.ndim > 1:

@@ -57,7 +57,10 @@ def here(skip: int = 0) -> Site | None:
     """
     if not switches.provenance:
         return None
-    frame = sys._getframe(1 + skip)
+    try:
+        frame = sys._getframe(1 + skip)
+    except ValueError:  # called by no program: when the interpreter ends, say
+        return None
     while _passed_over[(code := frame.f_code).co_filename]:
         outer = frame.f_back
         if outer is None:
