@@ -89,10 +89,14 @@ class Training:
 
 
 def resident() -> float:
-    """Megabytes of memory that the process occupies now (its peak where /proc is missing)."""
-    statm = Path("/proc/self/statm")
-    if statm.exists():
-        return int(statm.read_text().split()[1]) * resource.getpagesize() / 2**20
+    """Megabytes of memory that the process has for itself (its peak where /proc is missing).
+
+    Pages of libraries are not counted: they come when code first runs, and go when others need
+    memory.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        return int(status.read_text().partition("RssAnon:")[2].split()[0]) / 2**10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 
 

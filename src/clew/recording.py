@@ -55,9 +55,8 @@ def record(
     if plan.packings:
         saved = pack(plan, saved, outs, attrs)
     make = op.node_class or node_class(op)
-    # Between here and the user stand this function, `apply` and the op's public function; a frame
-    # that is not looked at costs nothing.
-    node: OpNode = make(plan, nodes, nrs, saved, attrs, metas, here(3))
+    # Between here and the user stand this function, `apply` and the op's public function.
+    node: OpNode = make(plan, nodes, nrs, saved, attrs, metas, here(2))
     if anomaly.state.enabled:
         anomaly.note_traceback(node)
     return node
@@ -246,7 +245,7 @@ def after_write(pending: Pending, target: Tensor, attrs: dict[str, Any]) -> OpNo
     saved = pack(plan, _save_outputs(plan, saved, (target,)), (target,), attrs)
     make = op.node_class or node_class(op)
     metas = metas_of(op, plan, (target,)) or ()
-    node: OpNode = make(plan, nodes, nrs, saved, attrs, metas, here(3))
+    node: OpNode = make(plan, nodes, nrs, saved, attrs, metas, here(2))
     if anomaly.state.enabled:
         anomaly.note_traceback(node)
     rebase(target, node)

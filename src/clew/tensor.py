@@ -167,7 +167,7 @@ class Tensor:
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        if self.grad_fn is not None and value:
+        if self._node is not None and value:  # the edge of a view may be out of date, as PyTorch's
             raise RequiresGradError(
                 "you can only change requires_grad flags of leaf variables.",
                 self,

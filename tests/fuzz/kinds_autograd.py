@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuzz.choices import Choices, is_recorded, kind, some
+from fuzz.choices import Choices, is_distinct, is_recorded, kind, some
 
 # -- backward
 
@@ -199,10 +199,16 @@ def saved_hooks(c: Choices) -> str:
 @kind("functions", 4)
 def function(c: Choices) -> str:
     x, y = c.inexact(), c.inexact()
-    name = c.pick(("Double", "Exp", "Write", "Same", "Row", "Once"))
+    # What writes needs a tensor in which each element has memory of its own.
+    writes = is_distinct(c.value(x))
+    name = c.pick(("Double", "Exp", "Write" if writes else "Same", "Same", "Row", "Once"))
     if c.chance(0.3):
         two = c.pick(
-            (f"WriteBoth.apply({x}, {y})", f"Halves.apply({x})", f"Absent.apply({x}, {y})")
+            (
+                f"{'WriteBoth' if writes else 'Absent'}.apply({x}, {y})",
+                f"Halves.apply({x})",
+                f"Absent.apply({x}, {y})",
+            )
         )
         return f"{c.fresh()}, {c.fresh()} = {two}"
     return f"{c.fresh()} = {name}.apply({x})"

@@ -288,7 +288,8 @@ def out(c: Choices) -> str:
 
 @kind("write", 4, needs=without_packs)
 def view_in_place(c: Choices) -> str:
-    x = target(c)
+    # In torch later hooks would join those from before, see docs/differences.md.
+    x = target(c, lambda t: t._backward_hooks is None)
     t = c.value(x)
     if not t.dim():
         return f"{x}.{c.pick(('unsqueeze_(0)', 'squeeze_()', 't_()'))}"

@@ -118,6 +118,13 @@ def masked_fill_tensor(v: Values) -> Samples:
     yield call("empty", v.real(0, 3), v.mask(0, 3), v.real())
 
 
+@samples("masked_out")
+def masked_out(v: Values) -> Samples:
+    yield call("usual", v.real(2, 3), v.mask(2, 3))
+    yield call("0-d", v.real(), v.mask())
+    yield call("empty", v.real(0, 3), v.mask(0, 3))
+
+
 @samples("masked_fill")
 def masked_fill(v: Values) -> Samples:
     yield call("usual", v.real(2, 3), v.mask(2, 3), value=1.5)

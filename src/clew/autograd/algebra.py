@@ -356,7 +356,7 @@ def _obeys_layout(grad: np.ndarray, leaf: np.ndarray) -> bool:
 
 def _check_layout(grad: np.ndarray, leaf: np.ndarray) -> None:
     """Warn, as PyTorch does, where a gradient does not lie in memory as its leaf."""
-    if not _obeys_layout(grad, leaf):
+    if leaf.size and not _obeys_layout(grad, leaf):
         warn_once(
             "layout",
             "grad and param do not obey the gradient layout contract. This is not an error, but "

@@ -31,7 +31,8 @@ def _variance_like(name: str, method: bool, doc: str) -> Any:
         if correction is None:
             correction = 1 if unbiased is None or unbiased else 0
         floating = self._array.dtype.kind in "fcV"  # others are refused
-        if floating and degrees_of_freedom(self._array.shape, dim, correction) == 0:
+        degrees = degrees_of_freedom(self._array.shape, dim, correction)
+        if floating and (degrees == 0 or not self._array.size):
             warnings.warn(
                 f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than "
                 "the reduction factor (input numel divided by output numel).",

@@ -16,6 +16,7 @@ from clew.kernels.half import narrow, widen
 from clew.kernels.pointwise import pointwise
 from clew.op import op
 from clew.ops.checks import floating_only
+from clew.ops.layout import contiguous
 from clew.ops.rules import conj, wrap_dim
 
 # -- sigmoid
@@ -58,6 +59,7 @@ def _(F: Any, grad: Any, grad_output: Any, output: Any) -> Any:
 
 
 @op("log_sigmoid(self)", publish=(), domain="real")
+@contiguous
 def log_sigmoid(x: Any) -> Any:
     """``log(sigmoid(self))``."""
     floating_only(x, "log_sigmoid_cpu")
@@ -78,7 +80,8 @@ def _(F: Any, grad: Any, self: Any) -> Any:
     return F.log_sigmoid_backward(grad, self)
 
 
-@op("log_sigmoid_backward(grad_output, self)", publish=(), domain="real")
+@op("log_sigmoid_backward(grad_output, self)", publish=(), domain="real", mixes=False)
+@contiguous
 @pointwise(twin="log_sigmoid_backward")
 def log_sigmoid_backward(grad: Any, x: Any) -> Any:
     """``grad_output * (1 - s)``."""

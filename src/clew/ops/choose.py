@@ -11,7 +11,7 @@ from clew.kernels.pointwise import MANY
 from clew.kernels.select import SELECTABLE, choose, keep_where, limited
 from clew.op import op
 from clew.ops.checks import clamp_real_only
-from clew.ops.layout import copy_alike
+from clew.ops.layout import copy_alike, in_order_of_operands
 from clew.ops.scalars import checked_number
 from clew.packing import two_kinds
 from clew.promotion import arithmetic
@@ -221,6 +221,18 @@ def masked_fill(x: Any, mask: Any, *, value: Any) -> Any:
 
 
 @masked_fill.grad("self")
+def _(F: Any, grad: Any, mask: Any) -> Any:
+    return F.masked_fill(grad, mask, 0)
+
+
+@op("masked_out(self, mask)", node="MaskedFillBackward0", jvp="linear", publish=())
+def masked_out(x: Any, mask: Any) -> Any:
+    """`self` with 0 where `mask` is true, laid out as it is; what `masked_fill_` makes of it."""
+    kept = keep_where(np.logical_not(mask), x)
+    return in_order_of_operands(kept, (x,))
+
+
+@masked_out.grad("self")
 def _(F: Any, grad: Any, mask: Any) -> Any:
     return F.masked_fill(grad, mask, 0)
 

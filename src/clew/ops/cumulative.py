@@ -141,6 +141,8 @@ def _running_extremum(name: str, ufunc: Any) -> None:
             raise NotImplementedError(
                 f"\"{name}_cpu\" not implemented for '{scalar_name(x.dtype)}'"
             )
+        if x.size == 0:  # PyTorch does not look at `dim` then
+            return x.copy(), np.zeros(x.shape, np.int64)
         dim = wrap_dim(dim, x.ndim)
         if x.ndim == 0:
             return x.copy(), np.zeros((), np.int64)

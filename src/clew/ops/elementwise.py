@@ -246,7 +246,7 @@ def _extremum(name: str, function: Any, aliases: tuple[str, ...] = ()) -> Any:
 
     def shared(F: Any, grad: Any, self: Any, other: Any, chosen: str) -> Any:
         halves = F.where(F.eq(self, other), grad / 2, grad)
-        return F.masked_fill(halves, getattr(F, chosen)(self, other), 0)
+        return F.masked_out(halves, getattr(F, chosen)(self, other))
 
     def of_self(F: Any, grad: Any, self: Any, other: Any) -> Any:
         return shared(F, grad, self, other, loses)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from clew.dtypes import result_type
 from clew.storage import contiguous_strides
 
 Ints = tuple[int, ...]
@@ -43,7 +44,8 @@ def in_order_of_operands(result: np.ndarray, operands: Sequence[Any]) -> np.ndar
     """The result of an elementwise operation, laid out as PyTorch lays it out.
 
     PyTorch takes the first operand that has an opinion on the order of two dimensions; NumPy keeps
-    the order of indices as soon as one of the operands has it.
+    the order of indices as soon as one of the operands has it.  An operand of another type than the
+    others is copied first, after which also its expanded dimensions have an opinion.
     """
     if result.__class__ is not np.ndarray:
         return np.asarray(result)
@@ -54,12 +56,16 @@ def in_order_of_operands(result: np.ndarray, operands: Sequence[Any]) -> np.ndar
         return result
     shape = result.shape
     arrays = [x for x in operands if x.__class__ is np.ndarray and x.ndim]
-    return in_axes(result, slowest_first(shape, [_spread(x, shape) for x in arrays]))
+    kind = result.dtype if result.dtype != bool else result_type(arrays).numpy
+    return in_axes(result, slowest_first(shape, [_spread(x, shape, kind) for x in arrays]))
 
 
-def _spread(x: np.ndarray, shape: Ints) -> Ints:
-    """The strides of an operand in the axes of a result of the shape `shape`."""
-    own = (s if n == m else 0 for n, m, s in zip(x.shape, shape[len(shape) - x.ndim :], x.strides))
+def _spread(x: np.ndarray, shape: Ints, kind: Any) -> Ints:
+    """The strides of an operand, as `kind`, in the axes of a result of the shape `shape`."""
+    strides = x.strides
+    if 0 in strides and x.dtype != kind:
+        strides = empty_alike(x).strides
+    own = (s if n == m else 0 for n, m, s in zip(x.shape, shape[len(shape) - x.ndim :], strides))
     return (*(0,) * (len(shape) - x.ndim), *own)
 
 

@@ -213,7 +213,7 @@ def aminmax(x: Any, *, dim: Any, keepdim: bool) -> Any:
     else:
         axes = wrap_dims(dim, x.ndim)
         if x.ndim and x.shape[axes[0]] == 0:
-            raise IndexError(f"aminmax: Expected reduction dim {dim} to have non-zero size.")
+            raise IndexError(f"aminmax: Expected reduction dim {axes[0]} to have non-zero size.")
     return np.min(x, axis=axes, keepdims=keepdim), np.max(x, axis=axes, keepdims=keepdim)
 
 

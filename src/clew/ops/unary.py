@@ -164,7 +164,7 @@ def _write_abs(x: Any) -> None:
 
 op(
     "abs(self)", np.abs, inplace=True, domain="nonzero", aliases=("absolute",), write=_write_abs,
-    self=lambda F, grad, self: grad * F.sgn(self),
+    self=lambda F, grad, self: F.mul(grad, F.sgn(self)),  # real and complex: laid out as PyTorch's
 )  # fmt: skip
 
 op(

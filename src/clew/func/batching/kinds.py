@@ -32,8 +32,9 @@ SIZE_ATTRS = ("size", "input_size")
 """Attributes that are the whole shape of a tensor."""
 
 _POINTWISE = """
-where masked_fill complex polar angle imag real conj conj_physical copy to_dtype cast_like clone
-fw_primal fill zero differentiable_once refuse_where heaviside gcd lcm dropout_by_mask alias
+where masked_fill masked_out complex polar angle imag real conj conj_physical copy to_dtype
+cast_like clone fw_primal fill zero differentiable_once refuse_where heaviside gcd lcm
+dropout_by_mask alias
 igamma igammac logit special_xlog1py_of_number
 special_xlog1py_with_number xlogy_of_number xlogy_with_number copysign_number rpow
 """
