@@ -337,9 +337,10 @@ def products_of_others(x: Any, product: Any = None, *, dim: int) -> Any:
     """For each element the product of the others along `dim`.
 
     It is the `product` of all divided by the element, if that is given and no element is zero.
+    That is a number for each example, if it has fewer dimensions.
     """
     if product is not None and np.all(x):
-        return product / x
+        return product.reshape(product.shape + (1,) * (x.ndim - product.ndim)) / x
     before, after = np.ones_like(x), np.ones_like(x)
     n = x.shape[dim]
     ahead: list[Any] = [slice(None)] * x.ndim
