@@ -32,7 +32,7 @@ EVERY = 100
 """How many plain steps go between two with everything."""
 
 OBJECTS = 100
-"""By how many the objects may differ: what happens to be alive when they are counted."""
+"""By how many the objects may grow: what happens to be alive when they are counted."""
 
 
 class Double(clew.autograd.Function):
@@ -133,7 +133,7 @@ def verdict(samples: list[tuple[float, int]], limit: float) -> int:
         return 2
     (first, before), (last, after) = samples[0], samples[-1]
     memory, objects = last - first, after - before
-    grown = memory > limit or abs(objects) > OBJECTS
+    grown = memory > limit or objects > OBJECTS
     print(f"{'grown' if grown else 'flat'}: {memory:+.2f} MB, {objects:+,} objects")
     return int(grown)
 
