@@ -11,11 +11,13 @@ Note [Late kernels]
 """
 
 import importlib
+import importlib.util
 from typing import Any
 
 
 def __getattr__(name: str) -> Any:
     """A module of this package, which is imported when it is first asked for."""
-    if name.startswith("_"):
+    module = f"{__name__}.{name}"
+    if name.startswith("_") or importlib.util.find_spec(module) is None:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    return importlib.import_module(f"{__name__}.{name}")
+    return importlib.import_module(module)

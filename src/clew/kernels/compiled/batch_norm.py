@@ -142,7 +142,8 @@ def statistics(
         for n in range(means.shape[0]):
             distance = means[n, c] - centre
             spread += squares[n, c] + length * (distance * distance)
-        inverse = 1 / math.sqrt(spread / count + eps)
+        variance = invstd.dtype.type(spread / count)  # infinite where it is so without twins
+        inverse = 1 / math.sqrt(variance + eps)
         mean[c], invstd[c], scale[c] = centre, inverse, inverse * weight[c]
         if running_mean.shape[0]:
             running_mean[c] = (1 - momentum) * running_mean[c] + momentum * centre
