@@ -467,6 +467,19 @@ def test_the_result_of_gelu_is_computed_again(dropout):
     assert again == ["float32 [256, 128] 4 B, computed again from what is kept"]
 
 
+def test_what_a_hook_has_kept_may_be_written_to():
+    clew.manual_seed(0)
+    layer = clew.nn.TransformerEncoderLayer(32, 2, 128, 0, "gelu", batch_first=True)
+    seen = []
+    layer.linear1.register_forward_hook(lambda module, args, result: seen.append(result))
+    x, weight = clew.randn(4, 64, 32), layer.linear2.weight
+    (known,) = clew.autograd.grad(layer(x).square().sum(), weight)
+    loss = layer(x).square().sum()
+    seen[-1].data.zero_()
+    (found,) = clew.autograd.grad(loss, weight)
+    assert np.array_equal(found.numpy(), known.numpy())
+
+
 def test_a_block_that_is_walked_twice():
     layer, _, out = feed_forward()
     loss, weight = out.square().sum(), layer.linear2.weight

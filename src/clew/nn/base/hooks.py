@@ -128,17 +128,21 @@ class ModuleHooks:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` and the hooks around it; see Note [Order of a call]."""
-        hooked = (
+        hooked = self._is_hooked()
+        if observers:
+            return self._observed_call(args, kwargs, hooked)
+        if hooked:
+            return _Call(self, args, kwargs).run()
+        return self.forward(*args, **kwargs)
+
+    def _is_hooked(self) -> bool:
+        """Whether a call runs hooks, which see what goes in and out."""
+        return bool(
             self._forward_hooks or self._forward_pre_hooks
             or self._backward_hooks or self._backward_pre_hooks
             or _global_forward_hooks or _global_forward_pre_hooks
             or _global_backward_hooks or _global_backward_pre_hooks
         )  # fmt: skip
-        if observers:
-            return self._observed_call(args, kwargs, bool(hooked))
-        if hooked:
-            return _Call(self, args, kwargs).run()
-        return self.forward(*args, **kwargs)
 
     def _observed_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], hooked: bool) -> Any:
         for before_module in observers.before_module:

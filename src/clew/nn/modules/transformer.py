@@ -87,7 +87,12 @@ class _Layer(Module):
 
     def _feed_forward(self, x: Any) -> Any:
         hidden = self.activation(self.linear1(x))
-        return self.linear2(computed_again(self.dropout(hidden), hidden))
+        dropped = self.dropout(hidden)
+        between = (self.linear1, self.activation, self.dropout)
+        # Hooks might keep what is between, and write to it.
+        if not any(isinstance(part, Module) and part._is_hooked() for part in between):
+            dropped = computed_again(dropped, hidden)
+        return self.linear2(dropped)
 
     def _add(self, number: int, x: Any, part: Callable[[Any], Any]) -> Any:
         """The residual connection around a part, with its norm and dropout."""
