@@ -104,7 +104,6 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
 
 # (importer, imported): conveniences that import upwards when they are called.
 LATE = {
-    ("tensor", "autograd"),
     ("tensor", "methods"),
     ("autograd.node", "autograd.shown"),
     ("autograd", "func"),

@@ -418,18 +418,6 @@ class Tensor:
         """Whether the tensor was made in inference mode."""
         return self._meta is not None and self._meta.inference
 
-    def backward(
-        self,
-        gradient: Tensor | None = None,
-        retain_graph: bool | None = None,
-        create_graph: bool = False,
-        inputs: Any = None,
-    ) -> None:
-        """Accumulate the gradient of this tensor into the leaves; see `clew.autograd.backward`."""
-        from clew.autograd import backward
-
-        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
-
     # -- the array
 
     @property

@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
+from clew import autograd
+from clew.publish import composite
 from clew.tensor import Tensor
+
+
+@composite(function=False)
+def backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Accumulate the gradient of this tensor into the leaves; see `clew.autograd.backward`."""
+    autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
 class _Guarded:

@@ -8,6 +8,7 @@ from clew import dtypes
 from clew.config import warn_once
 from clew.dispatch import apply
 from clew.op import REGISTRY
+from clew.ops.rules import wrap_dim
 from clew.publish import composite
 from clew.storage import address, element_strides, geometry, root
 from clew.tensor import Size, Tensor
@@ -18,8 +19,6 @@ def size(self: Tensor, dim: int | None = None) -> Any:
     """The shape, or the size of one dimension."""
     if dim is None:
         return Size(self._array.shape)
-    from clew.ops.rules import wrap_dim
-
     if self._array.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     return self._array.shape[wrap_dim(dim, self._array.ndim)]
