@@ -16,7 +16,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "clew"
 LAYERS: list[tuple[str, tuple[str, ...]]] = [
     (
         "words",
-        ("errors", "dtypes", "config", "device", "site", "observers", "limits", "size"),
+        ("ahead", "errors", "dtypes", "config", "device", "site", "observers", "limits", "size"),
     ),
     (
         "arrays",

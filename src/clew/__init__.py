@@ -15,6 +15,10 @@ from typing import TYPE_CHECKING, Any
 _collects = gc.isenabled()
 gc.disable()
 
+from clew import ahead as _ahead
+
+__path__[:0] = _ahead.path_of("clew")
+
 from clew import ops as _ops  # fills the registry, before anything dispatches
 from clew import autograd as autograd
 from clew import dtypes as _dtypes

@@ -11,6 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from clew import ahead
+
+__path__[:0] = ahead.path_of("clew.autograd")
+
 from clew.autograd import engine
 from clew.autograd.algebra import ARRAY, TENSOR, UNRECORDED, ArrayAlgebra, is_broadcast_of
 from clew.autograd.anomaly import detect_anomaly, set_detect_anomaly

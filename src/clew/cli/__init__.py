@@ -18,6 +18,7 @@ COMMANDS = {
     "graph": "run a script and draw the graph of a backward pass",
     "doctor": "run a PyTorch script and say which autograd mistakes it makes",
     "memory": "show what a script's tensors held, by kind, line and module",
+    "compile": "compile what every operation passes, for shorter small operations",
     "warmup": "compile all kernels ahead of time, where numba is installed",
     "info": "show versions, BLAS threads and which extras are installed",
 }

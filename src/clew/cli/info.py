@@ -30,6 +30,7 @@ class Extra:
 
 EXTRAS = (
     Extra("fast", ("numba", "platformdirs"), "compiled kernels"),
+    Extra("compile", ("cython", "setuptools"), "`clew compile`: shorter small operations"),
     Extra("onednn", ("onednn-cpu-gomp",), "convolutions, matrix products by PyTorch's library"),
     Extra("see", ("pygraphviz",), "graph pictures where Graphviz's dot is not installed"),
     Extra("mpi", ("mpi4py",), "data parallelism over processes, which is to come"),

@@ -1,0 +1,70 @@
+"""The modules that every operation passes, compiled ahead of time where the user asked for it.
+
+Layer 0: imports the standard library only, for ``import clew`` begins here.
+
+Note [Compiled core]
+    The modules in `MODULES` are plain Python, and run as that.  ``clew compile`` makes extension
+    modules of the same files with Cython, which a ``.pxd`` file beside each tells the types; that
+    is all it is given.  They lie in a folder named by a digest of these sources and by the version
+    of Python, so whatever else is installed or edited later does not find them and runs as Python.
+    ``import clew`` puts that folder in front of the package's own, on its ``__path__``.
+
+    Compiled functions have no frame.  So nothing in them counts frames: where the user's line is
+    wanted, all frames of clew are passed over (`here`, `warn` in ``site.py``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+SOURCE = Path(__file__).parent
+"""Where clew's Python files are."""
+
+MODULES: tuple[str, ...] = ()
+"""What is compiled, without ``clew.``."""
+
+ROOT = SOURCE / "_compiled"
+"""What `folder` is in."""
+
+
+def sources() -> list[Path]:
+    """The files that are compiled, and those that tell the types."""
+    paths = [SOURCE.joinpath(*module.split(".")) for module in MODULES]
+    return [path.with_suffix(suffix) for path in paths for suffix in (".py", ".pxd")]
+
+
+def folder() -> Path:
+    """Where the compiled modules of these sources and this Python belong."""
+    digest = hashlib.sha256(EXTENSION_SUFFIXES[0].encode())
+    for path in sources():
+        digest.update(path.read_bytes())
+    return ROOT / digest.hexdigest()[:16]
+
+
+def is_wanted() -> bool:
+    """Whether compiled modules are used where there are some: ``CLEW_COMPILED=0`` forbids it."""
+    return os.environ.get("CLEW_COMPILED", "") != "0"
+
+
+def is_used() -> bool:
+    """Whether this program runs compiled modules."""
+    return _used
+
+
+def path_of(package: str) -> list[str]:
+    """What goes in front of the ``__path__`` of a package of clew: one folder or none."""
+    return [str(_found.joinpath(*package.split(".")))] if _found is not None else []
+
+
+def _find() -> Path | None:
+    if not is_wanted() or not ROOT.is_dir():
+        return None
+    found = folder()
+    return found if found.is_dir() else None
+
+
+_found = _find()
+_used = _found is not None
