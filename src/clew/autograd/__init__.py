@@ -384,7 +384,7 @@ def __getattr__(name: str) -> Any:
 
 
 # After the definitions that it imports; the function takes the module's name, as in PyTorch.
-from clew.autograd.gradcheck import gradcheck, gradgradcheck  # noqa: E402
+from clew.autograd.gradcheck import gradcheck, gradgradcheck
 
 __all__ = [
     "Function",
