@@ -12,6 +12,8 @@ Note [Floating-point warnings]
 
     A backward pass, which calls the user's hooks, sets the variable itself, as ``np.errstate`` does
     in four times the time: it is the one that differs in a context where errors are ignored.
+    What it was is asked for before and set again in a ``finally``, for Ctrl-C may come at any call,
+    also at the one that sets the variable.
 """
 
 from __future__ import annotations
@@ -19,7 +21,6 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,25 +39,22 @@ def _error_state() -> Any:
     return found[0] if len(found) == 1 else None
 
 
-class _Block:
-    """``np.errstate(all="ignore")``, faster; for one ``with``."""
-
-    __slots__ = ("_token",)
-
-    def __enter__(self) -> None:
-        self._token = _variable.set(_ignored)
-
-    def __exit__(self, *exception: object) -> None:
-        _variable.reset(self._token)
-
-
 _found = _error_state()
-if _found is not None:
-    _variable, _ignored = _found
-    block: Callable[[], Any] = _Block
-    """Makes what a ``with`` is without floating-point warnings in."""
-else:
-    block = partial(np.errstate, all="ignore")
+
+
+def without_warnings(function: Callable[..., None], *args: Any) -> None:
+    """Call `function`, which may call the user's code, as in ``np.errstate(all="ignore")``."""
+    if _found is None:
+        with np.errstate(all="ignore"):
+            function(*args)
+        return
+    variable, ignored = _found
+    before = variable.get()
+    try:
+        variable.set(ignored)
+        function(*args)
+    finally:
+        variable.set(before)
 
 
 class _PerThread(threading.local):

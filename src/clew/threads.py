@@ -267,14 +267,21 @@ class _Blas:
     def __enter__(self) -> None:
         with self._lock:
             self._limits += 1
-            if self._limits == 1 and self._found() and self._usual > 1:
-                self._set(1)
+            try:
+                if self._limits == 1 and self._found() and self._usual > 1:
+                    self._set(1)
+            except BaseException:  # Ctrl-C
+                self._lift()
+                raise
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
-            self._limits -= 1
-            if self._limits == 0 and self._usual > 1:
-                self._set(self._usual)
+            self._lift()
+
+    def _lift(self) -> None:
+        self._limits -= 1
+        if self._limits == 0 and self._usual > 1:
+            self._set(self._usual)
 
 
 def _setter(library: Any) -> Callable[[int], Any]:

@@ -55,6 +55,81 @@ def test_hooks_of_shared_leaves_run_in_each_pass():
     assert len(calls) == 16
 
 
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_gradients_that_are_recorded_are_not_lost_either():
+    """Under create_graph accumulation is out of place, and the sum has a history."""
+    for _ in range(10):
+        leaves = [clew.full((20,), 2.0, requires_grad=True) for _ in range(3)]
+
+        def work(i, leaves=leaves):
+            sum((leaf * leaf * (i + 1)).sum() for leaf in leaves).backward(create_graph=True)
+
+        in_threads(8, work)
+        for leaf in leaves:
+            assert leaf.grad.tolist() == [144.0] * 20
+            (second,) = clew.autograd.grad(leaf.grad.sum(), leaf)
+            assert second.tolist() == [72.0] * 20
+            leaf.grad = None
+
+
+def test_one_graph_differentiated_in_eight_threads():
+    """With hooks, retained gradients, a Function, and gradients returned instead of accumulated."""
+    x, w = clew.full((50,), 2.0, requires_grad=True), clew.ones(50, requires_grad=True)
+    h = (x * w).exp().log()  # x * w
+    h.register_hook(lambda grad: grad * 2)
+    h.retain_grad()
+    y = Squared.apply(h).sum()
+    y.grad_fn.register_prehook(lambda grads: None)
+    found = [None] * 8
+
+    def work(i):
+        if i % 2:
+            y.backward(retain_graph=True)
+        else:
+            found[i] = clew.autograd.grad(y, (x, w), create_graph=i % 4 == 0, retain_graph=True)
+
+    in_threads(8, work)
+    expected = clew.full((50,), 8.0)
+    for grads in found[::2]:
+        clew.testing.assert_close(grads[0].detach(), expected)
+        clew.testing.assert_close(grads[1].detach(), 2 * expected)
+    clew.testing.assert_close(x.grad, 4 * expected)
+    clew.testing.assert_close(w.grad, 8 * expected)
+
+
+def test_in_place_accumulation_and_reading_at_once():
+    """What another thread does with a leaf meanwhile does not cost gradients."""
+    x = clew.ones(1000, requires_grad=True)
+    x.grad = clew.zeros(1000)
+    done = threading.Event()
+
+    def work(i):
+        if i:
+            for _ in range(40):
+                (x * 1).sum().backward()
+        else:
+            for _ in range(200):
+                x.grad.sum().item()
+                (x * 2).sum()
+            done.set()
+
+    in_threads(8, work)
+    assert done.is_set()
+    assert x.grad.tolist() == [7 * 40.0] * 1000
+
+
+class Squared(clew.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return 2 * x * grad
+
+
 class Deep(clew.autograd.Function):
     """Calls backward inside its backward, as many times inside each other as its input says."""
 

@@ -286,9 +286,9 @@ def _run(
         _warn_reference_cycle()
     now = state.now
     kept = now.grad_enabled, now.saved_hooks, now.in_rules
-    now.grad_enabled = now.in_rules = create_graph and not now.inference
-    now.saved_hooks = list(now.saved_hooks)  # what hooks and rules enter or leave is undone
     try:
+        now.grad_enabled = now.in_rules = create_graph and not now.inference
+        now.saved_hooks = list(now.saved_hooks)  # what hooks and rules enter or leave is undone
         found = run_backward(start, algebra, keep_graph=keep, accumulate=accumulate, inputs=edges)
     finally:
         now.grad_enabled, now.saved_hooks, now.in_rules = kept

@@ -5,15 +5,13 @@ Layer 4.  The engine is given one of the algebras here and never asks which.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from sys import getrefcount
 from typing import Any, NoReturn
 
 import numpy as np
 
-from clew import quiet
 from clew.autograd.modes import no_grad
 from clew.autograd.saved import PackedTensor, SavedTensor, SavedTuple
 from clew.autograd.views import refuse_inference
@@ -31,6 +29,7 @@ from clew.kernels.reduce import sums
 from clew.kernels.shared import Shared
 from clew.op import REGISTRY
 from clew.ops.layout import empty_alike, in_order_of_operands
+from clew.quiet import without_warnings
 from clew.storage import element_strides, has_no_gaps, overlaps_itself, root
 from clew.tensor import Tensor
 
@@ -45,8 +44,8 @@ class ArrayAlgebra:
     """
 
     namespace = ARRAYS
-    quiet = staticmethod(quiet.block)
-    """Makes what a whole pass runs in: without NumPy's floating-point warnings."""
+    run = staticmethod(without_warnings)
+    """Runs a whole pass."""
 
     def __init__(self, given: Sequence[Tensor] = ()) -> None:
         self.given = given
@@ -197,8 +196,11 @@ class TensorAlgebra:
     """Under ``create_graph``: gradients are Tensors, and computing them is recorded."""
 
     namespace = TENSORS
-    quiet = contextlib.nullcontext
-    """Makes what a whole pass runs in: every op is quiet by itself."""
+
+    @staticmethod
+    def run(function: Callable[..., None], *args: Any) -> None:
+        """Run a whole pass; every op is quiet by itself."""
+        function(*args)
 
     def values(self, saved: Sequence[Any], node: Any) -> list[Any]:
         """What a node has saved, tensors connected to the graph."""

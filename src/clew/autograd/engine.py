@@ -135,9 +135,9 @@ def run_backward(
         task.wanted = _leading_to(inputs, parents, accumulate)
         task.goals = task.wanted.union(task.captures)
     outer, current.task = current.task, task
-    for on_backward_start in observers.on_backward_start:
-        on_backward_start(task)
     try:
+        for on_backward_start in observers.on_backward_start:
+            on_backward_start(task)
         if outer is not None and deep_stack.is_near_its_end():
             deep_stack.call(partial(_run_elsewhere, task, roots, dependencies))
         else:
@@ -159,8 +159,7 @@ def _run_elsewhere(
 def _run_to_the_end(
     task: GraphTask, roots: Sequence[tuple[Edge, Any]], dependencies: dict[Node, int]
 ) -> None:
-    with task.algebra.quiet():
-        _run(task, roots, dependencies)
+    task.algebra.run(_run, task, roots, dependencies)
     for callback in task.callbacks:  # a callback may queue another
         callback()
 
