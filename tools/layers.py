@@ -16,7 +16,18 @@ SOURCE = Path(__file__).parent.parent / "src" / "clew"
 LAYERS: list[tuple[str, tuple[str, ...]]] = [
     (
         "words",
-        ("ahead", "errors", "dtypes", "config", "device", "site", "observers", "limits", "size"),
+        (
+            "ahead",
+            "errors",
+            "dtypes",
+            "config",
+            "device",
+            "fields",
+            "site",
+            "observers",
+            "limits",
+            "size",
+        ),
     ),
     (
         "arrays",
@@ -105,6 +116,7 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
 # (importer, imported): conveniences that import upwards when they are called.
 LATE = {
     ("tensor", "methods"),
+    ("autograd.node", "autograd.algebra"),
     ("autograd.node", "autograd.shown"),
     ("autograd", "func"),
     ("autograd", "_vmap_internals"),

@@ -9,8 +9,11 @@ Note [Compiled core]
     of Python, so whatever else is installed or edited later does not find them and runs as Python.
     ``import clew`` puts that folder in front of the package's own, on its ``__path__``.
 
-    Compiled functions have no frame.  So nothing in them counts frames: where the user's line is
-    wanted, all frames of clew are passed over (`here`, `warn` in ``site.py``).
+    A field of a class is fast to reach where the type of the variable is known.  So what holds a
+    tensor or something else has another name where it is known to be a tensor, and those names
+    stand in the ``.pxd``.
+
+    Compiled functions have no frame, so frames cannot be counted: see `frames`.
 """
 
 from __future__ import annotations
@@ -20,10 +23,13 @@ import os
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-SOURCE = Path(__file__).parent
+SOURCE = Path(os.path.abspath(__file__)).parent
 """Where clew's Python files are."""
 
-MODULES: tuple[str, ...] = ()
+MODULES = (
+    "autograd.algebra", "autograd.engine", "autograd.modes", "autograd.node", "autograd.saved",
+    "dispatch", "fields", "op", "plan", "recording", "site", "storage",
+)  # fmt: skip
 """What is compiled, without ``clew.``."""
 
 ROOT = SOURCE / "_compiled"
@@ -52,6 +58,14 @@ def is_wanted() -> bool:
 def is_used() -> bool:
     """Whether this program runs compiled modules."""
     return _used
+
+
+def frames(count: int) -> int:
+    """How many frames there are of `count` functions that may be compiled: none, if they are.
+
+    For who looks for a frame outside of clew: to begin with too few does no harm.
+    """
+    return 0 if _used else count
 
 
 def path_of(package: str) -> list[str]:

@@ -13,12 +13,14 @@ from numbers import Number
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from clew import dtypes, storage
 from clew.autograd.modes import state
 from clew.autograd.transforms import innermost, running
 from clew.autograd.views import Creation, check_inplace, mark_view, refuse_inference
 from clew.errors import ExpandedWriteError, OtherLayout
+from clew.fields import new
 from clew.kernels.pointwise import MANY
 from clew.namespace import Namespace
 from clew.observers import observers
@@ -32,8 +34,6 @@ from clew.site import here
 from clew.storage import new_counter
 from clew.tensor import Tensor
 
-_new = object.__new__
-
 
 def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> Any:
     """Run `op` on tensors (and numbers), recorded if anything requires grad; its output(s)."""
@@ -46,20 +46,21 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
     try:
         for x in inputs:
             if isinstance(x, Tensor):
-                given.append(x._array)
-                if x._requires_grad or (x._meta is not None and x.requires_grad):
+                tensor = x
+                given.append(x._array)  # some subclasses have none and raise
+                if tensor._requires_grad or (tensor._meta is not None and x.requires_grad):
                     mask |= bit
-                elif x._cut is not None:
-                    cut = x._cut
+                elif tensor._cut is not None:
+                    cut = tensor._cut
             else:
-                plain = x.__class__ in _PLAIN and not op.tensors_only
+                plain = type(x) in _PLAIN and not op.tensors_only
                 given.append(x if plain else _operand(op, x, len(given)))
             bit <<= 1
     except OtherLayout:
         return run_sparse(op.name, inputs, attrs)
     arrays = given if op.promotion is None else op.promotion(given)
     forward = op.forward
-    if op.large is not None and arrays[0].__class__ is np.ndarray and arrays[0].size >= MANY:
+    if op.large is not None and type(arrays[0]) is ndarray and arrays[0].size >= MANY:
         forward = op.large
     now = state.now
     try:
@@ -69,11 +70,11 @@ def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> An
         result = quietly_again(error, forward, arrays, attrs)
     except ValueError as error:
         raise as_torch_says(error, arrays) from None
-    if result.__class__ is tuple:
+    if type(result) is tuple:
         return _many(op, inputs, attrs, mask, cut, result)
-    if result.__class__ is not np.ndarray or (op.mixes and result.ndim > 1):
+    if type(result) is not ndarray or (op.mixes and result.ndim > 1):
         result = in_order_of_operands(result, given)
-    out = _new(Tensor)
+    out = new(Tensor)
     out._array = result
     out._grad = out._meta = None
     if op.view:
@@ -123,7 +124,7 @@ def _many(
         if result is None:
             outs.append(None)
             continue
-        out = _new(Tensor)
+        out = new(Tensor)
         out._array = result if result.__class__ is np.ndarray else np.asarray(result)
         out._grad = out._meta = out._node = out._cut = None
         out._output_nr = 0

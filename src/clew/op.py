@@ -47,6 +47,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from clew.ahead import frames
 from clew.packing import Packing
 from clew.promotion import RULES
 from clew.signature import REQUIRED as REQUIRED
@@ -220,7 +221,7 @@ class Op:
 
     def __copy__(self) -> Op:
         """A copy; that of `copy` itself, for any object, takes twice as long."""
-        other = object.__new__(Op)
+        other = Op.__new__(Op)
         for name in Op.__slots__:
             setattr(other, name, getattr(self, name))
         return other
@@ -423,7 +424,7 @@ def op(signature: str, forward: Callable[..., Any] | None = None, /, **options: 
     name.
     """
 
-    options["module"] = sys._getframe(1).f_globals["__name__"]
+    options["module"] = sys._getframe(frames(1)).f_globals["__name__"]
 
     def declare(function: Callable[..., Any]) -> Op:
         declared = Op(parse_signature(signature), function, dict(options))

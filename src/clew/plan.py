@@ -58,6 +58,7 @@ class Plan:
         saves_by_edge: whether what is saved depends on which inputs have an edge.  PyTorch does
             not ask where there is one gradient only, or a list of them.
         saves: what to keep.
+        places: their kinds and indices, in tuples that are quick to take apart.
         calls: which rules to run.
         packings: how less is kept of what may be packed, by position among the saves.
         plain_calls: for each call its function, edge, arguments (None: all that is saved, in order)
@@ -68,8 +69,8 @@ class Plan:
         zeros: a 0 for each edge; see Note [Flat edges].
     """
 
-    __slots__ = ("calls", "holds_tensors", "inputs", "metas", "packings", "plain_calls", "saves",
-                 "saves_by_edge", "saves_first_input", "zeros")  # fmt: skip
+    __slots__ = ("calls", "holds_tensors", "inputs", "metas", "packings", "places", "plain_calls",
+                 "saves", "saves_by_edge", "saves_first_input", "zeros")  # fmt: skip
 
     def __init__(self, op: Op, mask: int, count: int) -> None:
         rules = dict.fromkeys(rule for name, rule in op.rules.items() if name != op.without)
@@ -89,6 +90,7 @@ class Plan:
         saves |= {_resolve(op, name) for name in kept_in_any_case(op)}
         # PyTorch saves by name, inputs before the forward and outputs after it.
         self.saves = tuple(sorted(saves, key=lambda save: (save.kind == OUTPUT, save.name)))
+        self.places = tuple([(save.kind, save.index) for save in self.saves])
         self.packings = {
             i: op.packings[save.name] for i, save in enumerate(self.saves)
             if save.name in op.packings and not _needs_values(op, save.name, mask)

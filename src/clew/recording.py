@@ -17,7 +17,7 @@ from clew import storage
 from clew.autograd import anomaly
 from clew.autograd.modes import state
 from clew.autograd.node import OpNode, node_class
-from clew.autograd.saved import SavedTensor, SavedTuple, save_input, save_output
+from clew.autograd.saved import SavedTuple, save_input, save_output, saved_tensor
 from clew.autograd.saved_small import keep, pack
 from clew.autograd.views import rebase
 from clew.op import REGISTRY, Op
@@ -89,7 +89,8 @@ def metas_of(op: Op, plan: Plan, outs: Sequence[Any]) -> tuple[Any, ...] | None:
     if len(outs) != 1:
         graded = outs[: op.graded]
         return tuple([None if o is None else (o._array.shape, o._array.dtype) for o in graded])
-    array = outs[0]._array
+    out = outs[0]
+    array = out._array
     shape, dtype = array.shape, array.dtype
     metas: tuple[Any, ...] | None = plan.metas.get(shape)
     if metas is None or metas[0][1] is not dtype:
@@ -155,35 +156,41 @@ def _save(plan: Plan, inputs: Sequence[Any], outs: Sequence[Tensor] | None) -> t
     """
     saved: list[Any] = []
     hooks = state.now.saved_hooks
-    for kind, index, _ in plan.saves:
+    for kind, index in plan.places:
         if kind == INPUT:
             x = inputs[index]
             if not isinstance(x, Tensor):
                 saved.append(x)
-            elif hooks or ((meta := x._meta) is not None and (
+                continue
+            tensor = x
+            if hooks or ((meta := tensor._meta) is not None and (
                 meta.base is not None or meta.kept_small is not None or meta.recipe is not None
                 or meta.inference
             )):  # fmt: skip
                 saved.append(_save_one(x, packed=len(saved) in plan.packings))
             else:
-                saved.append(SavedTensor(x, x._counter.value))
+                saved.append(saved_tensor(x, tensor._counter))
         elif kind == OUTPUT:
             saved.append(None if outs is None else save_output(outs[index]._alias(), index))
-        elif kind == SHAPE:
-            x = inputs[index]
-            saved.append(x._array.shape if isinstance(x, Tensor) else ())
-        elif kind == STRIDES:
-            saved.append(storage.element_strides(inputs[index]._array))
-        elif kind == DTYPE:
-            x = inputs[index]
-            saved.append(x.dtype if isinstance(x, Tensor) else None)
-        elif kind == INPUTS:
-            saved.append(SavedTuple(tuple(_save_one(x) for x in inputs[index:])))
-        elif kind == SHAPES:
-            saved.append(tuple(x._array.shape for x in inputs[index:]))
         else:
-            saved.append(tuple(x.dtype for x in inputs[index:]))
+            saved.append(_other_value(kind, index, inputs))
     return tuple(saved)
+
+
+def _other_value(kind: int, index: int, inputs: Sequence[Any]) -> Any:
+    """A value that a plan names which is neither an input nor an output."""
+    x = inputs[index]
+    if kind == SHAPE:
+        return x._array.shape if isinstance(x, Tensor) else ()
+    if kind == STRIDES:
+        return storage.element_strides(x._array)
+    if kind == DTYPE:
+        return x.dtype if isinstance(x, Tensor) else None
+    if kind == INPUTS:
+        return SavedTuple(tuple([_save_one(x) for x in inputs[index:]]))
+    if kind == SHAPES:
+        return tuple([x._array.shape for x in inputs[index:]])
+    return tuple([x.dtype for x in inputs[index:]])
 
 
 def _save_outputs(plan: Plan, saved: tuple[Any, ...], outs: Sequence[Tensor]) -> tuple[Any, ...]:

@@ -15,9 +15,11 @@ import sys
 from types import CodeType
 from typing import NamedTuple
 
+from clew import ahead
+from clew.ahead import frames
 from clew.config import switches
 
-_OWN_FILES = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_OWN_FILES = str(ahead.SOURCE) + os.sep
 
 # Modules of the standard library that call what the user gave them: not where things happen.
 _GO_BETWEENS = frozenset({contextlib.__file__, copy.__file__, functools.__file__})
@@ -58,7 +60,7 @@ def here(skip: int = 0) -> Site | None:
     if not switches.provenance:
         return None
     try:
-        frame = sys._getframe(1 + skip)
+        frame = sys._getframe(frames(1 + skip))
     except ValueError:  # called by no program: when the interpreter ends, say
         return None
     while _passed_over[(code := frame.f_code).co_filename]:

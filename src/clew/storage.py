@@ -34,20 +34,19 @@ class VersionCounter:
     @property
     def writer(self) -> Site | None:
         """The line of the last write."""
-        return self._last[0] if hasattr(self, "_last") else None
+        last = getattr(self, "_last", None)
+        return None if last is None else last[0]
 
     @property
     def writer_name(self) -> str | None:
         """The operation that wrote last."""
-        return self._last[1] if hasattr(self, "_last") else None
-
-
-_new = object.__new__
+        last = getattr(self, "_last", None)
+        return None if last is None else last[1]
 
 
 def new_counter() -> VersionCounter:
     """The counter of new memory."""
-    counter = _new(VersionCounter)
+    counter = VersionCounter.__new__(VersionCounter)
     counter.value = 0
     return counter
 

@@ -32,13 +32,14 @@ from clew.errors import (
     describe,
     non_leaf_grad_text,
 )
+from clew.fields import TensorFields, new
 from clew.observers import observers, tell_memory
 from clew.site import here
 from clew.size import Size
 from clew.storage import VersionCounter, new_counter
 
 
-class Tensor:
+class Tensor(TensorFields):
     """An n-dimensional array that knows how it was computed.
 
     Made by `clew.tensor`, `clew.zeros` and the like; the constructor itself takes what PyTorch's
@@ -50,10 +51,7 @@ class Tensor:
     ``("detach()", site)``).
     """
 
-    __slots__ = (
-        "_array", "_counter", "_cut", "_grad", "_meta", "_node", "_output_nr", "_requires_grad",
-        "__dict__", "__weakref__",
-    )  # fmt: skip
+    __slots__ = ("__dict__", "__weakref__")
 
     _array: np.ndarray
     _counter: VersionCounter
@@ -88,7 +86,7 @@ class Tensor:
     @classmethod
     def _from_array(cls, array: np.ndarray, requires_grad: bool = False) -> Any:
         """A leaf on this very array."""
-        t = _new(cls)
+        t = new(cls)
         t._array = array
         t._counter = new_counter()
         t._node = t._grad = t._meta = t._cut = None
@@ -107,7 +105,7 @@ class Tensor:
 
     def _alias(self, edge: tuple[Any, int] | None = None) -> Any:
         """Another tensor on the same memory and version, made by the node of `edge`."""
-        t = _new(Tensor)
+        t = new(Tensor)
         t._array = self._array
         t._counter = self._counter
         t._grad = t._meta = t._cut = None
@@ -439,9 +437,6 @@ class Tensor:
     def ndim(self) -> int:
         """The number of dimensions."""
         return self._array.ndim
-
-
-_new = object.__new__
 
 
 _NO_HOOK = "cannot register a hook on a tensor that doesn't require gradient"

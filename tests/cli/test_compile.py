@@ -18,7 +18,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A place for compiled modules in which there are none."""
     monkeypatch.setattr(ahead, "ROOT", tmp_path / "compiled")
     monkeypatch.setattr(ahead, "MODULES", ("op",))
-    monkeypatch.setattr(ahead, "sources", lambda: [])
+    monkeypatch.setattr(ahead, "sources", list)
     return ahead.ROOT
 
 

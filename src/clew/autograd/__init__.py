@@ -63,22 +63,6 @@ class Variable(metaclass=_VariableType):
         return made.requires_grad_() if requires_grad else made
 
 
-def _call_node(node: Node, *grads: Any) -> Any:
-    """The gradients of a node's inputs, from those of its outputs, outside any backward pass."""
-    expected = len(node.metas)
-    if len(grads) != expected:
-        raise TypeError(f"expected {expected} arguments, got {len(grads)} arguments instead")
-    in_rules, state.now.in_rules = state.now.in_rules, True
-    try:
-        results = tuple(node.run(list(grads), TENSOR, None))
-    finally:
-        state.now.in_rules = in_rules
-    return results[0] if len(results) == 1 else results
-
-
-Node.__call__ = _call_node  # type: ignore[method-assign]
-
-
 class _ExecutionEngine:
     """What users reach as ``Variable._execution_engine``."""
 

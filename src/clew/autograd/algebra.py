@@ -11,8 +11,10 @@ from sys import getrefcount
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy import ndarray
 
 from clew.autograd.modes import no_grad
+from clew.autograd.node import Algebra
 from clew.autograd.saved import PackedTensor, SavedTensor, SavedTuple
 from clew.autograd.views import refuse_inference
 from clew.config import warn_once
@@ -36,7 +38,7 @@ from clew.tensor import Tensor
 _add = Shared(np.add)
 
 
-class ArrayAlgebra:
+class ArrayAlgebra(Algebra):
     """First order: gradients are NumPy arrays, rules run on them directly.
 
     Attributes:
@@ -52,11 +54,16 @@ class ArrayAlgebra:
 
     def values(self, saved: Sequence[Any], node: Any) -> list[Any]:
         """What a node has saved, tensors as their arrays."""
-        values = []
+        values: list[Any] = []
         for value in saved:
-            if value.__class__ is SavedTensor and value.packed is None:
-                tensor = value.tensor
-                if tensor._counter.value != value.version or (
+            if type(value) is SavedTensor:
+                saved_one = value
+                if saved_one.packed is not None:
+                    values.append(value.array(node))
+                    continue
+                tensor = saved_one.tensor
+                counter = tensor._counter
+                if counter.value != saved_one.version or (
                     tensor._node is None and tensor._cut is not None
                 ):
                     value.check(node)
@@ -93,7 +100,7 @@ class ArrayAlgebra:
     def fit(self, grad: Any, meta: Any, node: Any, index: int) -> Any:
         """The gradient in the shape and dtype of what it is the gradient of."""
         shape, dtype = meta
-        if grad.__class__ is not np.ndarray:
+        if type(grad) is not ndarray:
             grad = np.asarray(grad)
         elif grad.dtype is dtype and grad.shape == shape:
             return grad
@@ -192,7 +199,7 @@ OF_USER = {float: _Float, int: _Int, complex: _Complex}
 tensor, as against the numbers of the rule itself (Note [Numbers in rules] in ``recording.py``)."""
 
 
-class TensorAlgebra:
+class TensorAlgebra(Algebra):
     """Under ``create_graph``: gradients are Tensors, and computing them is recorded."""
 
     namespace = TENSORS

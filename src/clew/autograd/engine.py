@@ -283,7 +283,7 @@ def _run_node(
             before_node(node)
     algebra, hooks, goals, needed = task.algebra, node.hooks, task.goals, None
     try:
-        if node.__class__ is AccumulateGrad:
+        if type(node) is AccumulateGrad:
             _accumulate(node, grads, task)
             return ()
         if hooks is not None:

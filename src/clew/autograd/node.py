@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from clew.autograd.handles import Hooks, RemovableHandle, add_hook
+from clew.autograd.modes import state
 from clew.autograd.saved import (
     FIRST,
     Freed,
@@ -88,6 +89,18 @@ class NodeHooks:
         self.after: Hooks = OrderedDict()
 
 
+class Algebra:
+    """What the engine asks of a kind of gradients; see ``algebra.py``."""
+
+    def values(self, saved: Sequence[Any], node: Any) -> list[Any]:
+        """What a node has saved, as its rules are given it."""
+        raise NotImplementedError
+
+    def fit(self, grad: Any, meta: Any, node: Any, index: int) -> Any:
+        """The gradient in the shape and dtype of what it is the gradient of."""
+        raise NotImplementedError
+
+
 class Node:
     """A node of the graph.
 
@@ -111,6 +124,24 @@ class Node:
     site: Any
     hooks: NodeHooks | None
     info: dict[str, Any] | None
+
+    def __call__(self, *grads: Any) -> Any:
+        """The gradients of the inputs, from those of the outputs, outside any backward pass.
+
+        Raises:
+            TypeError: there are more or fewer gradients than outputs.
+        """
+        from clew.autograd.algebra import TENSOR
+
+        expected = len(self.metas)
+        if len(grads) != expected:
+            raise TypeError(f"expected {expected} arguments, got {len(grads)} arguments instead")
+        in_rules, state.now.in_rules = state.now.in_rules, True
+        try:
+            results = tuple(self.run(list(grads), TENSOR, None))
+        finally:
+            state.now.in_rules = in_rules
+        return results[0] if len(results) == 1 else results
 
     def name(self) -> str:
         """PyTorch's name of this kind of node."""
@@ -199,11 +230,18 @@ class Node:
 
 class OpNode(Node):
     """The node of an op.  Each op has a subclass of its own, which gives it PyTorch's name and what
-    it shows as ``_saved_self``, ``_raw_saved_self`` and the like."""
+    it shows as ``_saved_self``, ``_raw_saved_self`` and the like.
+
+    Attributes:
+        op: the op, an attribute of the subclass.
+        plan: what is kept and which rules run.
+        saved: what is kept.
+        attrs: the attributes of the call.
+    """
 
     __slots__ = ("attrs", "plan", "saved")
 
-    op: Op
+    op: Any = None
 
     def name(self) -> str:
         return self.op.node_name
@@ -231,7 +269,7 @@ class OpNode(Node):
 
     def run(self, grads: list[Any], algebra: Any, need: Sequence[bool] | None) -> Sequence[Any]:
         saved = self.saved
-        if saved.__class__ is Freed:
+        if type(saved) is Freed:
             saved.raise_for(self)
         values = algebra.values(saved, self) if saved else saved
         F = algebra.namespace
@@ -250,10 +288,10 @@ class OpNode(Node):
                         results[edge] = function(F, grad, *kept)
             return results
         for rule, function, attrs, edges, required, arguments in self.plan.calls:
-            if need is not None and not any(need[i] for i in edges):
+            if need is not None and not [i for i in edges if need[i]]:
                 continue
             incoming = grads if rule.all_grads else grads[0]
-            if incoming is None or (rule.all_grads and all(g is None for g in grads)):
+            if incoming is None or (rule.all_grads and not [g for g in grads if g is not None]):
                 continue
             kept = [values[i] for i in arguments]
             named = {name: self.attrs[name] for name in attrs} if attrs else NO_ATTRS

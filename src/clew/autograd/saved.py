@@ -290,6 +290,16 @@ class SavedTuple:
         return tuple(None if item is None else item.unpack(node) for item in self.items)
 
 
+def saved_tensor(tensor: Any, counter: Any, output_nr: int | None = None) -> SavedTensor:
+    """What is kept of a tensor as it is; as the class does it, without the cost of `__init__`."""
+    saved = SavedTensor.__new__(SavedTensor)
+    saved.tensor = tensor
+    saved.version = counter.value
+    saved.output_nr = output_nr
+    saved.packed = None
+    return saved
+
+
 def save_input(tensor: Any) -> SavedTensor | PackedTensor:
     """Keep an input of an op.
 
@@ -319,7 +329,7 @@ def save_output(alias: Any, output_nr: int) -> SavedTensor | PackedTensor:
     """Keep an output of an op, given as an alias without an edge; see Note [Saved outputs]."""
     if state.now.saved_hooks:
         return PackedTensor(alias, state.now.saved_hooks[-1], output_nr)
-    return SavedTensor(alias, alias._counter.value, output_nr)
+    return saved_tensor(alias, alias._counter, output_nr)
 
 
 class SavedNone(Saved):

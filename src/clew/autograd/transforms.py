@@ -144,7 +144,7 @@ class Level:
         Raises:
             RuntimeError: it has not.
         """
-        if getattr(target._counter, "born", 0) >= self.serial:
+        if (getattr(target._counter, "born", 0) or 0) >= self.serial:
             return
         records = state.now.grad_enabled and any(
             getattr(x, "requires_grad", False) for x in (target, *inputs)

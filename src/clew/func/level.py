@@ -177,7 +177,7 @@ def leads_out(roots: Sequence[Node | None], level: Level) -> bool:
             continue
         seen.add(node)
         if isinstance(node, AccumulateGrad):
-            if getattr(node.variable._counter, "born", 0) < level.serial:
+            if (getattr(node.variable._counter, "born", 0) or 0) < level.serial:
                 return True
         elif node.seq < level.first:
             return True

@@ -21,6 +21,7 @@ import numpy as np
 import clew
 from clew import dtypes
 from clew.errors import OtherLayout
+from clew.fields import new
 from clew.functions.shape import sizes
 from clew.tensor import Size, Tensor
 
@@ -40,7 +41,7 @@ class SparseTensor(Tensor):
         cls, indices: Tensor, values: Tensor, size: Sequence[int], coalesced: bool = False
     ) -> SparseTensor:
         """From parts that fit each other."""
-        made = object.__new__(cls)
+        made = new(cls)
         made._coordinates, made._elements = indices, values
         made._size, made._coalesced = tuple(size), coalesced
         made._node = made._grad = made._meta = made._cut = None

@@ -20,6 +20,7 @@ from clew.autograd.transforms import Level
 from clew.autograd.transforms import like as like_outside
 from clew.autograd.transforms import sample as sample_outside
 from clew.autograd.views import Creation, check_inplace, mark_view, refuse_inference
+from clew.fields import new
 from clew.func.batching import kinds
 from clew.func.batching.batch import Batch
 from clew.func.batching.randoms import DRAWS, NOT_THE_SAME, check_allowed
@@ -55,8 +56,8 @@ class VmapLevel(Level):
 
     def wrap(self, value: Any, bdim: int | None) -> Any:
         """A tensor of the level outside, as one example."""
-        out = object.__new__(Tensor)
-        out._array = Batch(value, bdim, self)  # type: ignore[assignment]
+        out = new(Tensor)
+        out._array = Batch(value, bdim, self)
         out._counter = value._counter
         out._node = out._grad = out._meta = out._cut = None
         out._output_nr = 0

@@ -42,7 +42,7 @@ from clew.site import _OWN_FILES, here
 from clew.storage import root
 from clew.tensor import Tensor
 
-_array_of = Tensor.__dict__["_array"].__get__
+_array_of = Tensor._array.__get__  # type: ignore[attr-defined]
 """The array of a tensor, also of an uninitialised parameter, which refuses to show it."""
 
 _ndarray = np.ndarray

@@ -1,0 +1,1 @@
+cpdef here(Py_ssize_t skip=*)
