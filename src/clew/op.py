@@ -49,7 +49,7 @@ from typing import Any, NamedTuple
 
 from clew.ahead import frames
 from clew.packing import Packing
-from clew.promotion import RULES
+from clew.promotion import RULES, Refusal
 from clew.signature import REQUIRED as REQUIRED
 from clew.signature import Signature, parse_signature
 
@@ -185,7 +185,7 @@ class Op:
         self.module: str = options.pop("module", "")
         self.view: bool = options.pop("view", False)
         self.promote: str | None = options.pop("promote", None)
-        self.promotion = RULES[self.promote] if self.promote else None
+        self.promotion = _promotion(self.promote, options.pop("complex", None))
         self.tensors_only: bool = options.pop("tensors_only", False)
         self.number_first: bool = options.pop("number_first", False)
         if options.pop("gaps", False):
@@ -404,6 +404,11 @@ def _tensors(op: Op, name: str, value: Any) -> Sequence[Any]:
     return value
 
 
+def _promotion(promote: str | None, refusal: Refusal | None) -> Any:
+    rule = RULES[promote] if promote else None
+    return rule if refusal is None else refusal.after(rule)
+
+
 def _split(names: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(",")) if names else ()
 
@@ -419,9 +424,9 @@ REGISTRY: dict[str, Op] = {}
 def op(signature: str, forward: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Declare an op; without a `forward`, a decorator for it.
 
-    Options are attributes of `Op`, except three kinds: ``node`` is its `node_name`; with ``gaps``
-    None may stand among the tensors of the last input; any other is the rule of the input of that
-    name.
+    Options are attributes of `Op`, except four kinds: ``node`` is its `node_name`; with ``gaps``
+    None may stand among the tensors of the last input; ``complex`` is the `Refusal` of complex
+    numbers, for a binary op; any other is the rule of the input of that name.
     """
 
     options["module"] = sys._getframe(frames(1)).f_globals["__name__"]

@@ -186,6 +186,47 @@ def _is_number(x: Any, halves: np.ndarray) -> bool:
     return isinstance(x, (float, int))
 
 
+# -- what is not made for complex numbers
+
+
+class Refusal:
+    """The error of an op that has no order, or no kernel, for complex numbers.
+
+    Attributes:
+        text: PyTorch's; ``{}`` stands for the type.
+        kind: the type of the error.
+    """
+
+    __slots__ = ("kind", "text")
+
+    def __init__(self, text: str, kind: type[Exception] = NotImplementedError) -> None:
+        self.text, self.kind = text, kind
+
+    def check(self, *operands: Any) -> None:
+        """Raise the error if one of the arrays is complex."""
+        for x in operands:
+            if x.__class__ is np.ndarray and x.dtype.kind == "c":
+                raise self.kind(self.text.format(dtypes.scalar_name(x.dtype)))
+
+    def after(
+        self, rule: Callable[[list[Any]], list[Any]] | None
+    ) -> Callable[[list[Any]], list[Any]]:
+        """`rule`, followed by `check`; two operands of one of the usual types need neither."""
+
+        def promote(operands: list[Any]) -> list[Any]:
+            if rule is not None:
+                operands = rule(operands)
+            self.check(*operands)
+            return operands
+
+        return _unless_agreed(promote)
+
+
+def no_kernel(name: str) -> Refusal:
+    """The refusal of a kernel that PyTorch calls `name`."""
+    return Refusal(f"\"{name}\" not implemented for '{{}}'")
+
+
 RULES: dict[str, Callable[[list[Any]], list[Any]]] = {
     "arithmetic": arithmetic,
     "difference": _unless_agreed(difference, numbers=False),

@@ -14,7 +14,7 @@ from clew.ops.checks import clamp_real_only
 from clew.ops.layout import copy_alike, in_order_of_operands
 from clew.ops.scalars import checked_number
 from clew.packing import two_kinds
-from clew.promotion import arithmetic
+from clew.promotion import arithmetic, no_kernel
 from clew.rng.target import range_of
 
 
@@ -150,12 +150,14 @@ def _(F: Any, grad: Any, self: Any, *, max: Any) -> Any:
 
 op(
     "clamp_min_tensor(self, min)", np.maximum, doc="Limit from below.", promote="arithmetic",
+    complex=no_kernel("maximum_cpu"),
     tensors_only=True, node="ClampMinBackward1", label="clamp_min",
     self=lambda F, grad, self, min: F.where(F.ge(self, min), grad, 0),
     min=lambda F, grad, self, min: F.where(F.lt(self, min), grad, 0), **_ONE_LIMIT,
 )  # fmt: skip
 op(
     "clamp_max_tensor(self, max)", np.minimum, doc="Limit from above.", promote="arithmetic",
+    complex=no_kernel("minimum_cpu"),
     tensors_only=True, node="ClampMaxBackward1", label="clamp_max",
     self=lambda F, grad, self, max: F.where(F.le(self, max), grad, 0),
     max=lambda F, grad, self, max: F.where(F.gt(self, max), grad, 0), **_ONE_LIMIT,

@@ -8,7 +8,7 @@ import numpy as np
 
 from clew.kernels.shared import Shared
 from clew.op import of_number, op
-from clew.promotion import arithmetic
+from clew.promotion import arithmetic, no_kernel
 
 for _name, _ufunc, _alias in (
     ("eq", np.equal, ()),
@@ -19,6 +19,7 @@ for _name, _ufunc, _alias in (
     ("ge", np.greater_equal, ("greater_equal",)),
 ):
     # Only the twin in place, which leaves a floating tensor, is recorded.
+    _ordered = {} if _name in ("eq", "ne") else {"complex": no_kernel(f"{_name}_cpu")}
     op(
         f"{_name}(self, other)", _ufunc, promote="arithmetic", inplace=True, aliases=_alias,
         domain="real", doc=f"Elementwise ``{_ufunc.__name__}``, a bool tensor.",
@@ -26,6 +27,7 @@ for _name, _ufunc, _alias in (
         overloads=(of_number("other", f"{_name.capitalize()}Backward0"),),
         large=Shared(_ufunc, dtype=np.bool_),
         inplace_rules=dict.fromkeys(("self", "other"), lambda F, grad: F.zeros_like(grad)),
+        **_ordered,
     )  # fmt: skip
 
 for _name in ("logical_and", "logical_or", "logical_xor"):
@@ -33,11 +35,11 @@ for _name in ("logical_and", "logical_or", "logical_xor"):
        domain="real")  # fmt: skip
 
 
-def _bits(name: str, function: Any) -> None:
+def _bits(name: str, function: Any, kernel: str) -> None:
     def forward(x: Any, y: Any) -> Any:
         x, y = arithmetic([x, y])
         if np.result_type(x, y).kind not in "biu":
-            raise RuntimeError(f"\"{name}_cpu\" not implemented for '{_type_name(x, y)}'")
+            raise NotImplementedError(f"\"{kernel}\" not implemented for '{_type_name(x, y)}'")
         return function(x, y)
 
     doc = f"Elementwise {name}."
@@ -51,14 +53,14 @@ def _type_name(x: Any, y: Any) -> str:
     return scalar_name(np.result_type(x, y))
 
 
-for _name, _function in (
-    ("bitwise_and", np.bitwise_and),
-    ("bitwise_or", np.bitwise_or),
-    ("bitwise_xor", np.bitwise_xor),
-    ("bitwise_left_shift", np.left_shift),
-    ("bitwise_right_shift", np.right_shift),
+for _name, _function, _kernel in (
+    ("bitwise_and", np.bitwise_and, "bitwise_and_cpu"),
+    ("bitwise_or", np.bitwise_or, "bitwise_or_cpu"),
+    ("bitwise_xor", np.bitwise_xor, "bitwise_xor_cpu"),
+    ("bitwise_left_shift", np.left_shift, "lshift_cpu"),
+    ("bitwise_right_shift", np.right_shift, "rshift_cpu"),
 ):
-    _bits(_name, _function)
+    _bits(_name, _function, _kernel)
 
 
 @op("isclose(self, other; rtol=1e-05, atol=1e-08, equal_nan=False)", tensors_only=True,

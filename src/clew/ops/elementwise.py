@@ -17,7 +17,7 @@ from clew.kernels.shared import Shared
 from clew.op import of_number, op
 from clew.ops.layout import in_order_of_operands
 from clew.ops.rules import conj, over, times
-from clew.promotion import Unrounded
+from clew.promotion import Refusal, Unrounded, no_kernel
 
 _ARITHMETIC: dict[str, Any] = {"promote": "arithmetic", "inplace": True}
 _DIFFERENCE: dict[str, Any] = {"promote": "difference", "inplace": True}
@@ -144,6 +144,8 @@ def _(F: Any, grad: Any, self: Any, other: Any) -> Any:
     publish=(), domain="nonzero", inplace=True, label="div")  # fmt: skip
 def div_rounded(x: Any, y: Any, *, rounding_mode: str) -> Any:
     """``self / other``, truncated or floored: `rounding_mode` is "trunc" or "floor"."""
+    if rounding_mode in ("floor", "trunc"):
+        no_kernel(f"div_{rounding_mode}_cpu").check(x, y)
     if rounding_mode == "floor":
         return _integer_division(_floor_divide, x, y)
     if rounding_mode != "trunc":
@@ -172,8 +174,9 @@ def _no_derivative(F: Any, grad: Any) -> Any:
     raise RuntimeError("derivative for aten::floor_divide is not implemented")
 
 
-@op("floor_divide(self, other)", promote="division", node="torch::autograd::NotImplemented",
-    inplace=True, number_first=True, self=_no_derivative, other=_no_derivative)  # fmt: skip
+@op("floor_divide(self, other)", promote="division", complex=no_kernel("div_floor_cpu"),
+    node="torch::autograd::NotImplemented", inplace=True, number_first=True, self=_no_derivative,
+    other=_no_derivative)  # fmt: skip
 def floor_divide(x: Any, y: Any) -> Any:
     """``floor(self / other)``."""
     return _integer_division(_floor_divide, x, y)
@@ -202,6 +205,7 @@ def _refuse_zero(x: Any, y: Any) -> None:
 
 
 @op("remainder(self, other)", domain="nonzero", number_first=True, node="RemainderBackward1",
+    complex=no_kernel("remainder_cpu"),
     overloads=(of_number("other", "RemainderBackward0"),), **_ARITHMETIC)  # fmt: skip
 def remainder(x: Any, y: Any) -> Any:
     """``self - other * floor(self / other)``: the result has the sign of `other`."""
@@ -219,7 +223,7 @@ def _(F: Any, grad: Any, self: Any, other: Any) -> Any:
     return -grad * F.div_rounded(self, other, "floor")
 
 
-@op("fmod(self, other)", domain="nonzero", node="FmodBackward1",
+@op("fmod(self, other)", domain="nonzero", node="FmodBackward1", complex=no_kernel("fmod_cpu"),
     overloads=(of_number("other", "FmodBackward0"),), **_ARITHMETIC)  # fmt: skip
 def fmod(x: Any, y: Any) -> Any:
     """The remainder of division rounded to zero: the result has the sign of `self`."""
@@ -240,6 +244,10 @@ def _(F: Any, grad: Any, self: Any, other: Any) -> Any:
 # -- minimum, maximum and friends
 
 
+def _unordered(name: str) -> Refusal:
+    return Refusal(f"{name} not implemented for complex tensors.", RuntimeError)
+
+
 def _extremum(name: str, function: Any, aliases: tuple[str, ...] = ()) -> Any:
     """An elementwise choice of one of two; equal values share the gradient."""
     loses, wins = {"maximum": ("lt", "gt"), "minimum": ("gt", "lt")}[name]
@@ -257,7 +265,7 @@ def _extremum(name: str, function: Any, aliases: tuple[str, ...] = ()) -> Any:
     return op(
         f"{name}(self, other)", function, doc=f"Elementwise {name}; see `np.{name}`.",
         promote="arithmetic", tensors_only=True, domain="off_ties", self=of_self, other=of_other,
-        large=Shared(function),
+        large=Shared(function), complex=_unordered(name),
     )  # fmt: skip
 
 
@@ -270,7 +278,7 @@ def _first_wins(name: str, function: Any) -> Any:
 
     return op(
         f"{name}(self, other)", function, doc=f"Elementwise {name}; see `np.{name}`.",
-        promote="arithmetic", tensors_only=True, domain="off_ties",
+        promote="arithmetic", tensors_only=True, domain="off_ties", complex=_unordered(name),
         self=lambda F, grad, self, other: F.masked_fill(
             grad, F.logical_not(first(F, self, other)), 0
         ),
@@ -291,7 +299,7 @@ fmin = _first_wins("fmin", np.fmin)
 
 atan2 = op(
     "atan2(self, other)", np.arctan2, doc="The angle of the point (other, self).",
-    aliases=("arctan2",), domain="nonzero", tensors_only=True,
+    aliases=("arctan2",), domain="nonzero", tensors_only=True, complex=no_kernel("atan2_cpu"),
     self=lambda F, grad, self, other: grad * other * _inverse_square(F, self, other),
     other=lambda F, grad, self, other: grad * -self * _inverse_square(F, self, other),
     **_FLOATING,
@@ -299,7 +307,7 @@ atan2 = op(
 
 hypot = op(
     "hypot(self, other)", np.hypot, doc="``sqrt(self**2 + other**2)``.", domain="nonzero",
-    tensors_only=True,
+    tensors_only=True, complex=no_kernel("hypot_cpu"),
     self=lambda F, grad, self, result: grad * self / result,
     other=lambda F, grad, other, result: grad * other / result,
     **_ARITHMETIC,

@@ -13,7 +13,7 @@ from clew.kernels.half import narrow, widen
 from clew.kernels.pointwise import pointwise
 from clew.op import of_number, op
 from clew.ops.rules import NO_GRADIENT, both, conj
-from clew.promotion import floating, product, to_common
+from clew.promotion import Refusal, floating, no_kernel, product, to_common
 
 
 def _not_for(x: Any, kinds: str, name: str) -> None:
@@ -31,9 +31,9 @@ def _widened(function: Any, x: Any, y: Any) -> Any:
 # -- logarithms
 
 
-def _log_sum(name: str, function: Any, exponential: str) -> None:
+def _log_sum(name: str, function: Any, exponential: str, refused: str = "biu") -> None:
     def forward(x: Any, y: Any) -> Any:
-        _not_for(x, "biu", name)
+        _not_for(x, refused, name)
         if x.dtype.kind == "c":
             return _complex_log_sum(x, y)
         return _widened(function, x, y)
@@ -63,7 +63,7 @@ def _logaddexp(x: Any, y: Any) -> Any:
 
 
 _log_sum("logaddexp", _logaddexp, "exp")
-_log_sum("logaddexp2", np.logaddexp2, "exp2")
+_log_sum("logaddexp2", np.logaddexp2, "exp2", refused="biuc")
 
 
 def _xlogy(x: Any, y: Any) -> Any:
@@ -83,7 +83,9 @@ def _xlogy_of_other(F: Any, grad: Any, self: Any, other: Any) -> Any:
     return grad * self / other
 
 
-_XLOGY: dict[str, Any] = {"promote": "floating", "domain": "positive"}
+_XLOGY: dict[str, Any] = {
+    "promote": "floating", "domain": "positive", "complex": no_kernel("xlogy_cpu"),
+}  # fmt: skip
 op("xlogy(self, other)", _xlogy, publish=(), inplace=True, self=_xlogy_of_self,
    other=_xlogy_of_other, overloads=(of_number("other", "XlogyBackward2"),), **_XLOGY)  # fmt: skip
 op("xlogy_of_number(self, other)", _xlogy, publish=(), node="XlogyBackward1",
@@ -140,10 +142,9 @@ def refusing(name: str) -> Any:
     mixes=True)  # fmt: skip
 def heaviside(x: Any, values: Any) -> Any:
     """0 where `self` is negative, 1 where it is positive, `values` where it is 0."""
+    Refusal("heaviside is not yet implemented for complex tensors.", RuntimeError).check(x, values)
     if x.dtype != values.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
-    if x.dtype.kind == "c":
-        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
     return np.where(x == 0, values, (x > 0).astype(x.dtype))
 
 
@@ -157,9 +158,11 @@ def _copysign_of_self(F: Any, grad: Any, self: Any, result: Any) -> Any:
 
 
 op("copysign(self, other)", _copysign, promote="floating", publish=(), inplace=True,
+   complex=no_kernel("copysign_cpu"),
    tensors_only=True, domain="nonzero", self=_copysign_of_self,
    other=lambda F, grad, result: F.zeros_like(grad))  # fmt: skip
 op("copysign_number(self, other)", _copysign, promote="floating", publish=(), inplace=True,
+   complex=no_kernel("copysign_cpu"),
    node="CopysignBackward1", self=_copysign_of_self, domain="nonzero")  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from clew.op import op
 from clew.ops.layout import contiguous, laid_out_like
 from clew.ops.rules import wrap_dim
 from clew.packing import INDICES
+from clew.promotion import no_kernel
 
 # -- sorting
 
@@ -176,6 +177,7 @@ def _median(name: str, skip_nan: bool) -> None:
     @contiguous
     def along(x: Any, *, dim: int, keepdim: bool) -> Any:
         dim = _check_selection(x, dim, "median")
+        no_kernel("median_out").check(x)
         _refuse_bool(x, "median")
         if x.ndim == 0:
             return x.copy(), np.zeros((), np.int64)
@@ -210,6 +212,7 @@ def mode(x: Any, *, dim: int, keepdim: bool) -> Any:
     dim = _check_selection(x, dim, "mode")
     if x.ndim == 0:
         return x.copy(), np.zeros((), np.int64)
+    no_kernel("mode_cpu").check(x)
     order = np.moveaxis(stable_order(x, dim, False), dim, -1)
     values = np.take_along_axis(np.moveaxis(x, dim, -1), order, -1)
     # Runs of equal elements: the length of a run is known at its end.

@@ -14,6 +14,7 @@ from clew.kernels.reduce import kept, sums
 from clew.op import op
 from clew.ops.rules import conj, count, keep_dims, numpy_dtype, wrap_dim, wrap_dims
 from clew.packing import INDICES
+from clew.promotion import Refusal, no_kernel
 
 
 def _sum(x: Any, axis: Any, keepdims: Any, dtype: Any) -> Any:
@@ -137,8 +138,11 @@ def _no_empty(x: Any, name: str) -> None:
 
 
 def _extremum_of_all(name: str, function: Any) -> Any:
+    refusal = no_kernel(f"{name}_all")
+
     def forward(x: Any) -> Any:
         _no_empty(x, name)
+        refusal.check(x)
         return function(x)
 
     def rule(F: Any, grad: Any, self: Any, result: Any) -> Any:
@@ -161,7 +165,10 @@ min_all = _extremum_of_all("min", np.min)
 
 
 def _extremum_with_index(name: str, argument: Any) -> Any:
+    refusal = Refusal(f"{name}(): does not support complex input", RuntimeError)
+
     def forward(x: Any, *, dim: int, keepdim: bool) -> Any:
+        refusal.check(x)
         d = wrap_dim(dim, x.ndim)
         if x.ndim == 0:
             return x.copy(), np.zeros((), np.int64)
@@ -222,6 +229,8 @@ def _(F: Any, grad: Any, self_shape: Any, indices: Any, *, dim: int, keepdim: bo
 
 
 def _extrema(name: str, function: Any) -> Any:
+    refusal = no_kernel(f"{name[1:]}_values_cpu")
+
     def forward(x: Any, *, dim: Any, keepdim: bool) -> Any:
         dims = wrap_dims(dim, x.ndim)
         for d in dim if isinstance(dim, (tuple, list)) else (dim,):
@@ -229,6 +238,7 @@ def _extrema(name: str, function: Any) -> Any:
                 raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
         if dim in ((), None):
             _no_empty(x, name)
+        refusal.check(x)
         return np.asarray(function(x, axis=dims, keepdims=keepdim), order="C")
 
     def rule(F: Any, grad: Any, self: Any, result: Any, *, dim: Any, keepdim: bool) -> Any:
@@ -252,6 +262,9 @@ amin = _extrema("amin", np.min)
 
 def _index_of(name: str, function: Any) -> Any:
     def forward(x: Any, *, dim: Any, keepdim: bool) -> Any:
+        if x.dtype.kind in "bc":
+            what = "complex" if x.dtype.kind == "c" else "bool"
+            raise RuntimeError(f"{name}(): does not support {what} input")
         if dim is None:
             if x.size == 0:
                 raise IndexError(

@@ -10,6 +10,7 @@ from clew import kernels
 from clew.dtypes import scalar_name
 from clew.op import op
 from clew.ops.rules import not_implemented, wrap_dim
+from clew.promotion import no_kernel
 
 # -- distinct elements
 
@@ -21,6 +22,7 @@ _UNIQUE: dict[str, Any] = {"publish": (), "no_grad_outputs": (1, 2)}
     self=not_implemented("_unique2"), **_UNIQUE)  # fmt: skip
 def unique2(x: Any, *, return_inverse: bool, return_counts: bool) -> Any:
     """The distinct elements in order; where each element is among them; how often each occurs."""
+    no_kernel("unique").check(x)
     values, inverse, counts = np.unique(
         x.reshape(-1), return_inverse=True, return_counts=True, equal_nan=False
     )
@@ -35,6 +37,7 @@ def unique2(x: Any, *, return_inverse: bool, return_counts: bool) -> Any:
     self=not_implemented("unique_dim"), **_UNIQUE)  # fmt: skip
 def unique_dim(x: Any, *, dim: int, return_inverse: bool, return_counts: bool) -> Any:
     """`unique2` of the slices along `dim`, in lexicographic order."""
+    no_kernel("unique_dim").check(x)
     dim = _checked_dim(x, dim)
     if x.shape[dim] == 0:
         nothing = np.zeros(0, np.int64)
@@ -65,6 +68,7 @@ def _checked_dim(x: Any, dim: int) -> int:
 def unique_consecutive(x: Any, *, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
     """The elements (or slices along `dim`) that differ from the one before."""
     if dim is None:
+        no_kernel("unique").check(x)
         rows, at = x.reshape(-1, 1), 0
     else:
         at = _checked_dim(x, dim)
@@ -118,6 +122,7 @@ def histc(x: Any, *, bins: int, min: float, max: float) -> Any:
     """
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    no_kernel("aminmax_cpu").check(x)
     if x.dtype.kind not in "fV":
         raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{scalar_name(x.dtype)}'")
     low, high = float(min), float(max)
@@ -145,6 +150,7 @@ def histogram_counts(points: Any, weight: Any, *bin_edges: Any, density: bool) -
 def searchsorted(sequence: Any, values: Any, sorter: Any, *, right: bool, out_int32: bool) -> Any:
     """Where each value belongs in the sorted last dimension; behind equal ones if `right`."""
     kind = np.int32 if out_int32 else np.int64
+    no_kernel("searchsorted_out_cpu").check(sequence, np.asarray(values))
     side: Any = "right" if right else "left"
     values = np.asarray(values)
     if sorter is not None:
@@ -160,4 +166,8 @@ def searchsorted(sequence: Any, values: Any, sorter: Any, *, right: bool, out_in
 @op("isin(elements, test_elements; *, assume_unique=False, invert=False)", publish=())
 def isin(x: Any, tests: Any, *, assume_unique: bool, invert: bool) -> Any:
     """Whether each element is among the test elements."""
+    kind = np.result_type(*(v if isinstance(v, np.ndarray) else np.asarray(v) for v in (x, tests)))
+    if kind.kind == "c":
+        name = scalar_name(kind)
+        raise RuntimeError(f"Unsupported input type encountered for isin(): {name}")
     return np.isin(x, tests, assume_unique=False, invert=invert)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from clew.dtypes import preserve_format
+from clew.dtypes import preserve_format, scalar_name
 from clew.kernels.half import cast
 from clew.kernels.pointwise import pointwise, reciprocal_root
 from clew.kernels.shared import Shared
@@ -21,6 +21,7 @@ from clew.ops.rules import (
     real_part,
     times,
 )  # fmt: skip
+from clew.promotion import Refusal, no_kernel
 
 _COMPILED = ("exp", "expm1", "log", "log1p", "tanh", "reciprocal")
 """The functions that have twins."""
@@ -212,20 +213,35 @@ def _step(name: str, forward: Any, **options: Any) -> Any:
     return op(f"{name}(self)", forward, self=lambda F, grad: F.zeros_like(grad), **options)
 
 
-def _of_floats(function: Any) -> Any:
-    """Rounding leaves integers as they are."""
-    return lambda x: x.copy() if x.dtype.kind in "iu" else function(x)
+def _rounding(function: Any) -> Any:
+    """Rounding leaves integers as they are, and there is none of complex numbers."""
+    refusal = Refusal(f"{function.__name__} is not supported for complex inputs")
+
+    def forward(x: Any) -> Any:
+        kind = x.dtype.kind
+        if kind in "iu":
+            return x.copy()
+        if kind == "c":
+            refusal.check(x)
+        return function(x)
+
+    return forward
 
 
-_step("floor", _of_floats(np.floor), doc="The next integer below.")
-_step("ceil", _of_floats(np.ceil), doc="The next integer above.")
-_step("trunc", _of_floats(np.trunc), doc="The integer part.", aliases=("fix",))
+_step("floor", _rounding(np.floor), doc="The next integer below.")
+_step("ceil", _rounding(np.ceil), doc="The next integer above.")
+_step("trunc", _rounding(np.trunc), doc="The integer part.", aliases=("fix",))
 _step("sign", _sign, domain="nonzero")
 
-op(
-    "frac(self)", pointwise(lambda x: x - np.trunc(x), twin="frac"), doc="The fractional part.",
-    inplace=True, domain="off_integers", self=lambda F, grad: grad,
-)  # fmt: skip
+_fraction = pointwise(lambda x: x - np.trunc(x), twin="frac")
+
+
+@op("frac(self)", inplace=True, domain="off_integers", self=lambda F, grad: grad)
+def frac(x: Any) -> Any:
+    """The fractional part."""
+    if x.dtype.kind == "c":
+        no_kernel("frac_cpu").check(x)
+    return _fraction(x)
 
 
 @op("round(self; *, decimals=0)", inplace=True, domain="off_integers",
@@ -233,6 +249,8 @@ op(
     self=lambda F, grad: F.zeros_like(grad))  # fmt: skip
 def round(x: Any, *, decimals: int) -> Any:
     """Round to `decimals` places, halves to even."""
+    if x.dtype.kind == "c":
+        no_kernel("round_cpu" if decimals else "round_vml_cpu").check(x)
     return x.copy() if x.dtype.kind in "iu" and not decimals else np.round(x, decimals)
 
 
@@ -324,7 +342,13 @@ def _infinite_of(name: str, sign: int) -> None:
 _infinite_of("isposinf", 1)
 _infinite_of("isneginf", -1)
 op("logical_not(self)", np.logical_not, inplace=True, domain="real")
-op("signbit(self)", np.signbit, domain="real")
+
+
+@op("signbit(self)", domain="real")
+def signbit(x: Any) -> Any:
+    """Whether the sign is minus, also that of a zero or nan."""
+    Refusal("signbit is not implemented for complex tensors.").check(x)
+    return np.signbit(x)
 
 
 @op("bitwise_not(self)", inplace=True, domain="integers")
@@ -332,8 +356,9 @@ def bitwise_not(x: Any) -> Any:
     """Bitwise not; logical not of bools.
 
     Raises:
-        RuntimeError: the tensor is neither integer nor bool.
+        NotImplementedError: the tensor is neither integer nor bool.
     """
     if x.dtype.kind not in "biu":
-        raise RuntimeError("bitwise_not is only implemented for integer and bool tensors")
+        name = scalar_name(x.dtype)
+        raise NotImplementedError(f"\"bitwise_not_cpu\" not implemented for '{name}'")
     return np.invert(x)
