@@ -119,8 +119,8 @@ def _build(module: str, work: str, made: str) -> None:
     from Cython.Build import cythonize
     from setuptools import Distribution, Extension
 
-    os.chdir(ahead.SOURCE.parent)
-    source = Path("clew", *module.split(".")).with_suffix(".py")
+    # By its whole path, for that is what tracebacks show.
+    source = ahead.SOURCE.joinpath(*module.split(".")).with_suffix(".py")
     (extension,) = cythonize(
         Extension(f"clew.{module}", [str(source)], extra_compile_args=_C_OPTIONS),
         build_dir=str(Path(work, "c")),
