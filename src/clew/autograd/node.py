@@ -365,7 +365,8 @@ def node_class(op: Op) -> type[OpNode]:
 
         name = op.node_name.rpartition("::")[2]  # of C++, where some of PyTorch's nodes come from
         kind = RefusingNode if op.node_name == NOT_IMPLEMENTED else OpNode
-        op.node_class = type(name, (kind,), {"__slots__": (), "op": op, **properties_of(op)})
+        fields = {"__slots__": (), "__module__": __name__, "op": op}
+        op.node_class = type(name, (kind,), fields | properties_of(op))
     found: type[OpNode] = op.node_class
     return found
 
