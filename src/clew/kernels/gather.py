@@ -21,6 +21,8 @@ Ints = tuple[int, ...]
 _SMALL = 4096
 """Elements of an index from which twins are faster."""
 
+_INDICES = (np.dtype(np.int64), np.dtype(np.int32))
+
 
 def gather(x: NDArray, dim: int, index: NDArray) -> NDArray:
     """The elements of `x` that `index` names, in its shape.
@@ -32,7 +34,7 @@ def gather(x: NDArray, dim: int, index: NDArray) -> NDArray:
     if index.size == 0:
         return np.empty(index.shape, x.dtype)
     _check_dims("input", x, index)
-    dim %= max(1, x.ndim)
+    dim %= x.ndim or 1
     if not _fits(index.shape, x.shape, dim):
         d = next(d for d, (i, n) in enumerate(zip(index.shape, x.shape)) if i > n and d != dim)
         raise RuntimeError(
@@ -198,6 +200,8 @@ def _in_three(x: NDArray, dim: int) -> NDArray:
 
 def _corner(src: NDArray, index: NDArray) -> NDArray:
     """The part of `src` that `index` covers."""
+    if src.shape == index.shape:
+        return src
     if index.size == 0:
         return np.empty(index.shape, src.dtype)
     if src.ndim != index.ndim:  # one has no dimension, the other one
@@ -255,14 +259,17 @@ def _covers(shape: Ints, index_shape: Ints) -> bool:
 
 def _fits(index_shape: Ints, shape: Ints, free: int | None) -> bool:
     """Whether an index is no larger than the array in any dimension but `free`."""
-    return all(i <= n or d == free for d, (i, n) in enumerate(zip(index_shape, shape)))
+    for d, (i, n) in enumerate(zip(index_shape, shape)):
+        if i > n and d != free:
+            return False
+    return True
 
 
 def _check_index(name: str, index: NDArray) -> None:
-    if index.size and index.dtype not in (np.int32, np.int64):
+    if index.size and index.dtype not in _INDICES:
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
 
 
 def _check_dims(name: str, array: NDArray, index: NDArray) -> None:
-    if max(1, array.ndim) != max(1, index.ndim):
+    if (array.ndim or 1) != (index.ndim or 1):
         raise RuntimeError(f"Index tensor must have the same number of dimensions as {name} tensor")

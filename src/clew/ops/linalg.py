@@ -272,6 +272,16 @@ def addmm(x: Any, left: Any, right: Any, *, beta: Any, alpha: Any) -> Any:
     Raises:
         RuntimeError: the operands' dimensions, sizes or types do not agree.
     """
+    if not (x.dtype is left.dtype is right.dtype and left.ndim == right.ndim == 2):
+        _check_addmm(x, left, right)
+    try:
+        out = product(left, right, "addmm_impl_cpu_", keep_wide=True)
+    except ValueError:
+        raise _sizes_disagree(left, right) from None
+    return add_scaled(out, x, beta, alpha)
+
+
+def _check_addmm(x: Any, left: Any, right: Any) -> None:
     for name, array in (("self", x), ("mat1", left)):
         if array.dtype != right.dtype:
             raise RuntimeError(
@@ -281,11 +291,6 @@ def addmm(x: Any, left: Any, right: Any, *, beta: Any, alpha: Any) -> Any:
     if left.ndim != 2 or right.ndim != 2:
         name, wrong = ("mat1", left) if left.ndim != 2 else ("mat2", right)
         raise RuntimeError(f"{name} must be a matrix, got {wrong.ndim}-D tensor")
-    try:
-        out = product(left, right, "addmm_impl_cpu_", keep_wide=True)
-    except ValueError:
-        raise _sizes_disagree(left, right) from None
-    return add_scaled(out, x, beta, alpha)
 
 
 @addmm.grad("self")
