@@ -35,7 +35,7 @@ def gather(x: NDArray, dim: int, index: NDArray) -> NDArray:
         return np.empty(index.shape, x.dtype)
     _check_dims("input", x, index)
     dim %= x.ndim or 1
-    if not _fits(index.shape, x.shape, dim):
+    if index.shape != x.shape and not _fits(index.shape, x.shape, dim):
         d = next(d for d, (i, n) in enumerate(zip(index.shape, x.shape)) if i > n and d != dim)
         raise RuntimeError(
             f"Size does not match at dimension {d} expected index {list(index.shape)} to be no "
@@ -259,10 +259,7 @@ def _covers(shape: Ints, index_shape: Ints) -> bool:
 
 def _fits(index_shape: Ints, shape: Ints, free: int | None) -> bool:
     """Whether an index is no larger than the array in any dimension but `free`."""
-    for d, (i, n) in enumerate(zip(index_shape, shape)):
-        if i > n and d != free:
-            return False
-    return True
+    return all(i <= n or d == free for d, (i, n) in enumerate(zip(index_shape, shape)))
 
 
 def _check_index(name: str, index: NDArray) -> None:

@@ -89,6 +89,23 @@ def add_product(x: NDArray, y: NDArray, out: NDArray) -> None:
             _of_matrices(x[place], y[place], out[place], add=True)
 
 
+def affine(x: NDArray, y: NDArray, start: NDArray) -> NDArray | None:
+    """``start + x @ y`` of matrices, where oneDNN multiplies them; None where it does not.
+
+    It adds the product to `start`, as PyTorch does: one pass less over the result.  All are of one
+    type; `start` is as large as the result, or a row of it.
+    """
+    work = x.size * y.shape[1]
+    if work < MANY_OF_COLUMNS or _fast(x.dtype, work, _enough(y)) is None:
+        return None
+    shape = (len(x), y.shape[1])
+    if x.shape[1] != len(y) or start.shape not in (shape, shape[1:]):
+        return None
+    out = np.empty(shape, x.dtype)
+    out[...] = start
+    return _of_matrices(x, y, out, add=True)
+
+
 def add_products(x: NDArray, y: NDArray, out: NDArray) -> None:
     """Add ``x[i] @ y[i]`` for all i to `out`; see `add_product`."""
     rows, inner, columns = *x.shape[-2:], y.shape[-1]
@@ -110,16 +127,20 @@ def _fast(dtype: np.dtype, work: int, enough: int) -> "onednn.Products | None":
     return found if found is not None and work <= found.most else None
 
 
+def _enough(y: NDArray) -> int:
+    """From how many multiplications on products with `y` are oneDNN's."""
+    if y.strides[0] >= y.strides[1]:
+        return MANY
+    return MANY_OF_COLUMNS if y.shape[1] > FEW_COLUMNS else MANY_OF_FEW_COLUMNS
+
+
 def _of_matrices(x: NDArray, y: NDArray, out: NDArray | None, add: bool = False) -> NDArray:
     """The product, by pieces of the longer side, so that the shorter one is what all read."""
     rows, columns = len(x), y.shape[1]
     if out is None:
         out = np.empty((rows, columns), x.dtype)
     work = x.size * columns
-    enough = MANY
-    if y.strides[0] < y.strides[1]:
-        enough = MANY_OF_COLUMNS if columns > FEW_COLUMNS else MANY_OF_FEW_COLUMNS
-    fast = _fast(x.dtype, work, enough)
+    fast = _fast(x.dtype, work, _enough(y))
     if work < 2 * PIECE:
         if fast is None or not fast.multiply(x, y, out, add):
             with one_blas_thread:

@@ -96,16 +96,16 @@ def _twins(x: NDArray) -> Twins | None:
 
 
 def _by_twin(name: str, dim: int, *arrays: NDArray) -> NDArray | None:
-    """What the twin of this name makes of the lines of one array or two; None: NumPy is to be used."""
+    """What the twin of this name makes of the lines of an array or two; None: NumPy is to do it."""
     first, last = arrays[0], arrays[-1]
     fast = _twins(first)
     if fast is None or last.dtype != first.dtype or last.shape != first.shape:
         return None
     dim %= first.ndim
     if dim == 1 and first.ndim == 2:
-        out = np.empty_like(first)
-        _split(getattr(fast, name), out, *arrays)
-        return out
+        rows = np.empty_like(first)
+        _split(getattr(fast, name), rows, *arrays)
+        return rows
     length, columns = first.shape[dim], prod(first.shape[dim + 1 :])
     if 1 < columns < FEW:
         turned = [np.ascontiguousarray(np.moveaxis(a, dim, -1)) for a in arrays]

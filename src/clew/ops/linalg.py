@@ -12,6 +12,7 @@ import numpy as np
 
 from clew.dtypes import legacy_type, scalar_name
 from clew.kernels.half import narrow, widen
+from clew.kernels.product import affine
 from clew.kernels.product import product as shared_product
 from clew.op import op
 from clew.ops.rules import conj
@@ -274,6 +275,8 @@ def addmm(x: Any, left: Any, right: Any, *, beta: Any, alpha: Any) -> Any:
     """
     if not (x.dtype is left.dtype is right.dtype and left.ndim == right.ndim == 2):
         _check_addmm(x, left, right)
+    if alpha == 1 == beta and (found := affine(left, right, x)) is not None:
+        return found
     try:
         out = product(left, right, "addmm_impl_cpu_", keep_wide=True)
     except ValueError:
