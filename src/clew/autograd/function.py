@@ -118,7 +118,14 @@ class FunctionNode(Node, FunctionCtx):
             return self.saved_for_forward or ()
         if isinstance(self.saved, Freed):
             self.saved.raise_for(self)
-        return tuple(s if s is None else s.unpack(self) for s in self.saved)
+        # An input that was detached in place since is given as it is: PyTorch refuses it only to
+        # its own nodes.
+        return tuple(
+            [
+                s.show(self) if s.__class__ is SavedTensor else s and s.unpack(self)
+                for s in self.saved
+            ]
+        )
 
     saved_variables = saved_tensors
 

@@ -79,15 +79,14 @@ def mm(x: Any, y: Any) -> Any:
     """
     if x.ndim != 2 or y.ndim != 2:
         raise RuntimeError(f"{'mat2' if x.ndim == 2 else 'self'} must be a matrix")
-    if x.dtype != y.dtype and x.shape[1] == y.shape[0]:
+    if x.shape[1] != y.shape[0]:
+        raise _sizes_disagree(x, y)
+    if x.dtype != y.dtype:
         raise RuntimeError(
             "expected m1 and m2 to have the same dtype, but got: "
             f"{cpp_name(x.dtype)} != {cpp_name(y.dtype)}"
         )
-    try:
-        return product(x, y, "addmm_impl_cpu_")
-    except ValueError:
-        raise _sizes_disagree(x, y) from None
+    return product(x, y, "addmm_impl_cpu_")
 
 
 @mm.grad("self")

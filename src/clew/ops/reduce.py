@@ -12,6 +12,7 @@ from clew.kernels.half import narrow
 from clew.kernels.pointwise import MANY
 from clew.kernels.reduce import kept, sums
 from clew.op import op
+from clew.ops.layout import laid_out_like
 from clew.ops.rules import conj, count, keep_dims, numpy_dtype, wrap_dim, wrap_dims
 from clew.packing import INDICES
 from clew.promotion import Refusal, no_kernel
@@ -70,7 +71,7 @@ def sum_to_size(x: Any, *, size: Any) -> Any:
     total = sums(x, axes) if axes and x.itemsize > 2 else None
     if total is None:
         total = np.sum(x, axis=axes, keepdims=True, dtype=x.dtype)
-    return total.reshape(size)
+    return np.asarray(total.reshape(size), order="C")
 
 
 @sum_to_size.grad("self")
@@ -110,7 +111,7 @@ def _spread(F: Any, grad: Any, shape: Any, n: int) -> Any:
     (small ones may be seen and written to, so they lie as PyTorch's)."""
     if grad.__class__ is np.ndarray and math.prod(shape) >= MANY:
         return F.expand(grad / n, size=shape)
-    return F.expand(grad, size=shape) / n
+    return F.div(F.expand(grad, size=shape), n)
 
 
 @op("mean(self; dim=None, keepdim=False, *, dtype=None)", node="MeanBackward1", publish=(),
@@ -318,8 +319,11 @@ def _(F: Any, grad: Any, self: Any, result: Any) -> Any:
     if not self.shape:
         return F.clone(grad, memory_format=None)
     flat = F.reshape(self, (-1,))
-    others = F.products_of_others(flat, result, dim=0)
-    return grad * conj(F, F.reshape(others, tuple(self.shape)))
+    others = F.reshape(F.products_of_others(flat, result, dim=0), tuple(self.shape))
+    product = grad * conj(F, others)
+    if self.__class__ is np.ndarray and np.count_nonzero(self) != self.size - 1:
+        return laid_out_like(self, product)  # as PyTorch's, which then computes with `self` itself
+    return product
 
 
 @op("prod(self; dim, keepdim=False, *, dtype=None)", node="ProdBackward1", publish=())
@@ -335,7 +339,10 @@ def _(F: Any, grad: Any, self: Any, result: Any, *, dim: int, keepdim: bool) -> 
     if not shape:
         return F.clone(grad, memory_format=None)
     whole, product = (keep_dims(F, x, shape, dim, keepdim) for x in (grad, result))
-    return whole * conj(F, F.products_of_others(self, product, dim=dim))
+    values = getattr(self, "_array", self)
+    if shape[dim] == 1 and values.__class__ is np.ndarray and not values.all():
+        return whole  # laid out as it is, as PyTorch has it where it cannot divide by `self`
+    return F.mul(whole, conj(F, F.products_of_others(self, product, dim=dim)))
 
 
 def _prod(x: Any, axis: Any, keepdims: bool, dtype: Any) -> Any:
