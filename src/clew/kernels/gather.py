@@ -60,6 +60,21 @@ def gather_backward(grad: NDArray, x_shape: Ints, dim: int, index: NDArray) -> N
     return narrow(out, grad.dtype)
 
 
+def take_along(x: NDArray, dim: int, index: NDArray) -> NDArray:
+    """``np.take_along_axis``, in a third of its time for few elements: the index is right."""
+    if index.size > _SMALL or not x.flags.c_contiguous:
+        return np.take_along_axis(x, index, dim)
+    return x.reshape(-1).take(_places(x.shape, dim, index))
+
+
+def put_along(out: NDArray, dim: int, index: NDArray, values: NDArray) -> None:
+    """``np.put_along_axis``, in a third of its time for few elements; `out` is contiguous."""
+    if index.size > _SMALL:
+        np.put_along_axis(out, index, values, dim)
+    else:
+        out.reshape(-1)[_places(out.shape, dim, index)] = values
+
+
 def scatter(x: NDArray, dim: int, index: NDArray, src: NDArray | complex) -> NDArray:
     """`x` with `src`, an array or a number, where `index` points; the last of several stays.
 

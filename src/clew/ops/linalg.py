@@ -34,10 +34,12 @@ def product(x: Any, y: Any, kernel: str, multiply: Any = np.dot, *, keep_wide: b
     Raises:
         NotImplementedError: the operands are bools; `kernel` is named.
     """
+    if x.itemsize > 2:
+        return shared_product(multiply, x, y)
     kind = x.dtype.kind
     if kind == "b":
         raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
-    if x.dtype.itemsize == 2 and kind in "fV":
+    if kind in "fV":
         wide = np.asarray(shared_product(multiply, widen(x), widen(y)))
         return wide if keep_wide else narrow(wide, x.dtype)
     return shared_product(multiply, x, y)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from clew.kernels.gather import put_along, take_along
 from clew.kernels.half import narrow
 from clew.kernels.pointwise import MANY
 from clew.kernels.reduce import kept, sums
@@ -175,10 +176,11 @@ def _extremum_with_index(name: str, argument: Any) -> Any:
             return x.copy(), np.zeros((), np.int64)
         if x.shape[d] == 0:
             raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
-        index = np.expand_dims(argument(x, axis=d), d)
-        values = np.take_along_axis(x, index, d)
+        index = argument(x, axis=d, keepdims=True)
+        values = take_along(x, d, index)
         if not keepdim:
-            values, index = np.squeeze(values, d), np.squeeze(index, d)
+            shape = x.shape[:d] + x.shape[d + 1 :]
+            values, index = values.reshape(shape), index.reshape(shape)
         return np.asarray(values, order="C"), np.asarray(index, np.int64, order="C")
 
     def rule(F: Any, grad: Any, self_shape: Any, indices: Any, *, dim: int, keepdim: bool) -> Any:
@@ -201,9 +203,11 @@ def put_values(x: Any, indices: Any, *, size: Any, dim: int, keepdim: bool) -> A
     out = np.zeros(size, x.dtype)
     if not size:
         return x.reshape(())
+    dim = wrap_dim(dim, out.ndim)
     if not keepdim:
-        x, indices = np.expand_dims(x, dim), np.expand_dims(indices, dim)
-    np.put_along_axis(out, indices, x, dim)
+        shape = (*size[:dim], 1, *size[dim + 1 :])
+        x, indices = x.reshape(shape), indices.reshape(shape)
+    put_along(out, dim, indices, x)
     return out
 
 
