@@ -23,7 +23,8 @@ def outcome(function: Callable[[Any], Any], engine: Any) -> Any:
         try:
             return plain(function(engine))
         except Exception as error:  # the error is the outcome
-            kind = RuntimeError if isinstance(error, RuntimeError) else type(error)
+            kinds = [k for k in type(error).__mro__ if k.__module__ == "builtins"]
+            kind = RuntimeError if RuntimeError in kinds else kinds[0]
             return kind.__name__, str(error).split("\n")[0].strip()
 
 

@@ -25,7 +25,6 @@ from clew.kernels.pointwise import MANY
 from clew.namespace import Namespace
 from clew.observers import observers
 from clew.op import NO_ATTRS, Op
-from clew.ops.checks import clamp_real_only
 from clew.ops.layout import in_order_of_operands
 from clew.ops.rules import broadcast_shape
 from clew.quiet import quietly, quietly_again
@@ -198,12 +197,11 @@ def apply_inplace(
     check_inplace(target, name, records)
     elementwise = op.promotion is not None or op.domain is not None or op.name == "copy"
     expanded = storage.overlaps_itself(array)
-    if expanded and elementwise:
-        _check_expanded(target, inputs, name)
     if elementwise:
-        for x in inputs:
-            if isinstance(x, Tensor) and x._counter is target._counter:
-                storage.refuse_overlap(array, x._array, same=True)
+        if expanded:
+            _check_types(op, operands, attrs)
+            _check_expanded(target, inputs, name)
+        _refuse_shared(target, inputs)
     if op.promotion is not None:
         arrays = op.promotion(arrays)
     if (expanded and not elementwise) or (target._meta is not None and target._meta.inference):
@@ -211,7 +209,9 @@ def apply_inplace(
     if observers:
         for before_inplace in observers.before_inplace:
             before_inplace(op, target, tuple(inputs), attrs)
-    records = records and differentiable
+    if records and not differentiable:
+        _ask_for_history(op, inputs)
+        records = False
     pending = before_write(op, operands, attrs, mask) if records else None
     _write(op, arrays, attrs, array)
     target._counter.bump(name)
@@ -220,6 +220,32 @@ def apply_inplace(
         for on_inplace in observers.on_inplace:
             on_inplace(op, target, node)
     return target
+
+
+def _refuse_shared(target: Tensor, inputs: Sequence[Any]) -> None:
+    """Refuse operands that overlap what is written to, unless they are that."""
+    for x in inputs:
+        if isinstance(x, Tensor) and (x._counter is target._counter or _is_one_storage(x, target)):
+            storage.refuse_overlap(target._array, x._array, same=True)
+
+
+def _is_one_storage(x: Tensor, target: Tensor) -> bool:
+    """Whether two tensors that count their writes apart, as ``.data`` makes one, share memory."""
+    first, second = x._array, target._array
+    if second.base is None and (first.base is None or first.base.__class__ is np.ndarray):
+        return first is second or first.base is second
+    return storage.root(first) is storage.root(second)
+
+
+_COMPARISONS = frozenset({"eq", "ge", "gt", "le", "lt", "ne"})
+"""Ops without a gradient of which PyTorch makes nodes all the same before it looks at types."""
+
+
+def _ask_for_history(op: Op, inputs: Sequence[Any]) -> None:
+    """Refuse operands whose history is lost; PyTorch asks for it though it records nothing."""
+    for x in inputs if op.rules or op.name in _COMPARISONS else ():
+        if isinstance(x, Tensor) and x.requires_grad:
+            x._gradient_edge()
 
 
 def _check_late(
@@ -231,9 +257,15 @@ def _check_late(
     expanded = storage.overlaps_itself(target._array)
     if not expanded and state.now.inference:
         return
+    if expanded and name == "index_put_":
+        _warn_expanded(name)
+    elif expanded and name == "fill_" and inputs and not getattr(inputs[0], "ndim", 1):
+        _check_expanded(target, inputs, name)
     copied = target._array.copy()
-    first = copied if arrays[0] is target._array else arrays[0]
-    _write(op, [first, *arrays[1:]], attrs, copied, memory=target._array)
+    # An operand that is the target itself stays that for what `op.write` refuses.
+    alike = arrays if op.write is not None else arrays[:1]
+    given = [copied if x is target._array else x for x in alike]
+    _write(op, given + arrays[len(given) :], attrs, copied, memory=target._array)
     if expanded:
         _check_expanded(target, inputs, name)
     refuse_inference(target)
@@ -282,8 +314,22 @@ def _are_like(arrays: list[Any], target: np.ndarray) -> bool:
 _HARMLESS = frozenset({"threshold_", "tril_", "triu_"})
 """Writes that PyTorch lets pass where elements share memory."""
 
-_CLAMPS = frozenset({"relu_", "clamp_", "clamp_min_", "clamp_max_", "hardtanh_"})
-"""Writes of which PyTorch looks at the type first."""
+
+def _check_types(op: Op, operands: Sequence[Any], attrs: dict[str, Any]) -> None:
+    """Let an operation refuse types, which PyTorch looks at before it looks at memory.
+
+    What only a kernel refuses ("..." not implemented for ...) it refuses after that.
+    """
+    if op.name == "copy":
+        return
+    small = [np.ones((), x._array.dtype) if isinstance(x, Tensor) else x for x in operands]
+    try:
+        quietly(op.forward, small if op.promotion is None else op.promotion(small), attrs)
+    except TypeError:
+        return
+    except RuntimeError as error:
+        if not str(error).startswith('"'):
+            raise
 
 
 def _check_expanded(target: Tensor, inputs: Sequence[Any], name: str) -> None:
@@ -295,11 +341,12 @@ def _check_expanded(target: Tensor, inputs: Sequence[Any], name: str) -> None:
         return
     if name in _HARMLESS:
         return
-    if name in _CLAMPS:
-        clamp_real_only(target._array)
+    if name == "nan_to_num_" and target._array.dtype.kind in "biu":
+        return
     if name in ("index_fill_", "index_put_", "masked_fill_"):
-        _warn_expanded(name)
-        if name == "index_put_" and _is_fill(inputs):
+        if name != "index_put_":
+            _warn_expanded(name)
+        elif _is_fill(inputs):
             _warn_expanded("masked_fill_")
     elif name not in ("fill_", "zero_") or any(isinstance(x, Tensor) for x in inputs):
         raise ExpandedWriteError(target, name)

@@ -22,7 +22,7 @@ import numpy as np
 
 from clew.storage import has_no_gaps
 
-SMALLEST = 16384
+SMALLEST = 1 << 15
 """Arrays of fewer elements are kept as they are: their bytes are not worth the work."""
 
 

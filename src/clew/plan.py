@@ -64,13 +64,15 @@ class Plan:
         plain_calls: for each call its function, edge, arguments (None: all that is saved, in order)
             and attributes; None if a rule is one of several inputs or outputs.
         holds_tensors: whether a tensor is among what is kept.
+        mixes: whether the op is elementwise and one is: what the rules combine may lie differently
+            in memory.
         saves_first_input: whether the first input is (an in-place twin must copy it first).
         metas: by shape, the metas of nodes of one output, so that they are shared.
         zeros: a 0 for each edge; see Note [Flat edges].
     """
 
-    __slots__ = ("calls", "holds_tensors", "inputs", "metas", "packings", "places", "plain_calls",
-                 "saves", "saves_by_edge", "saves_first_input", "zeros")  # fmt: skip
+    __slots__ = ("calls", "holds_tensors", "inputs", "metas", "mixes", "packings", "places",
+                 "plain_calls", "saves", "saves_by_edge", "saves_first_input", "zeros")  # fmt: skip
 
     def __init__(self, op: Op, mask: int, count: int) -> None:
         rules = dict.fromkeys(rule for name, rule in op.rules.items() if name != op.without)
@@ -104,6 +106,7 @@ class Plan:
         self.calls = tuple(sorted(calls, key=lambda call: call.rule.targets))
         self.plain_calls = _plain_calls(self.calls, len(self.saves))
         self.holds_tensors = any(s.kind in (INPUT, OUTPUT, INPUTS) for s in saves)
+        self.mixes = self.holds_tensors and bool(op.domain or op.promote or op.mixes)
         self.saves_first_input = any(s.kind == INPUT and s.index == 0 for s in saves)
 
 

@@ -139,7 +139,8 @@ def floating(operands: list[Any]) -> list[Any]:
         array = operands[0]
         if array.dtype.kind in "fcV":
             return operands
-        return [array.astype(dtypes.get_default_dtype().numpy)]
+        order = "C" if 0 in array.strides else "K"  # expanded dimensions are not the innermost
+        return [array.astype(dtypes.get_default_dtype().numpy, order)]
     operands = arithmetic(operands)
     kinds = [o.dtype.kind for o in operands if isinstance(o, np.ndarray)]
     if any(kind in "biu" for kind in kinds):

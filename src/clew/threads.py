@@ -20,6 +20,7 @@ Note [Threads]
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import threading
 from collections import deque
@@ -240,6 +241,8 @@ class _Blas:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._setters: list[Callable[[int], Any]] | None = None
+        self._libraries: list[Any] = []
+        self._gemms: dict[np.dtype, int] = {}
         self._usual = 1
         self._limits = 0
 
@@ -254,7 +257,19 @@ class _Blas:
             libraries = ThreadpoolController().select(user_api="blas").lib_controllers
             self._usual = max((library.num_threads for library in libraries), default=1)
             self._setters = [_setter(library) for library in libraries]
+            self._libraries = [library.dynlib for library in libraries]
         return self._setters
+
+    def address_of_gemm(self, dtype: np.dtype) -> int:
+        """Where ``cblas_sgemm``, or for float64 ``cblas_dgemm``, is, if its sizes have 64 bits.
+
+        0 where BLAS has no such function.
+        """
+        with self._lock:
+            if dtype not in self._gemms:
+                self._found()
+                self._gemms[dtype] = _address_of_gemm(self._libraries, dtype)
+        return self._gemms[dtype]
 
     def use(self, number: int) -> None:
         """Let BLAS use so many threads from now on."""
@@ -291,6 +306,19 @@ def _setter(library: Any) -> Callable[[int], Any]:
     ]  # fmt: skip
     direct = [getattr(library.dynlib, name) for name in names if hasattr(library.dynlib, name)]
     return direct[0] if direct else library.set_num_threads
+
+
+def _address_of_gemm(libraries: list[Any], dtype: np.dtype) -> int:
+    letter = {"float32": "s", "float64": "d"}[dtype.name]
+    names = [
+        f"{prefix}cblas_{letter}gemm{suffix}" for prefix in ("scipy_", "")
+        for suffix in ("64_", "_64")
+    ]  # fmt: skip
+    for library in libraries:
+        for name in names:
+            if hasattr(library, name):
+                return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+    return 0
 
 
 _pool = _Pool()

@@ -38,7 +38,7 @@ def test_there_is_one_level():
         assert number == 0
         with pytest.raises(RuntimeError, match="Nested forward mode AD is not supported"):
             fw.enter_dual_level()
-    with pytest.raises(RuntimeError, match="no level exists"):
+    with pytest.raises(RuntimeError, match="Dual level must be a positive number"):
         fw.exit_dual_level()
     with pytest.raises(RuntimeError, match="not the last one that was created"):
         fw.exit_dual_level(level=2)

@@ -7,14 +7,22 @@ import pytest
 
 import clew
 from clew import errors
+from clew.autograd import saved_small
 from clew.autograd.saved_small import SavedSmall
-from clew.packing import SMALLEST
 from engines import ENGINES, seed, torch
 from teaching import error_of
+
+SMALLEST = 16384
+"""Set for these tests, so that their tensors need not be large."""
 
 SHAPE = (150, 120)
 COUNT = 150 * 120
 assert COUNT >= SMALLEST
+
+
+@pytest.fixture(autouse=True)
+def smallest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saved_small, "SMALLEST", SMALLEST)
 
 
 def functional(t):

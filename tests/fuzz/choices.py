@@ -159,6 +159,13 @@ def broadcasts(first: Sequence[int], second: Sequence[int]) -> bool:
     return all(m == n or 1 in (m, n) for m, n in zip(reversed(first), reversed(second)))
 
 
+def without_complex_halves(c: Choices, *names: str) -> None:
+    """Refuse operands of which torch makes complex numbers of halves, which clew has not."""
+    kinds = {c.value(name).dtype for name in names if name in c.namespace}
+    if torch.float16 in kinds and kinds & set(COMPLEX):
+        raise NoChoice
+
+
 def is_distinct(t: Any) -> bool:
     """Whether no element shares its memory with another one, as after ``expand`` or ``unfold``."""
     if not t.dim() or 0 in t.shape:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from fuzz.choices import Choices, is_distinct, is_recorded, kind, some
+from fuzz.choices import (
+    Choices,
+    NoChoice,
+    is_distinct,
+    is_recorded,
+    kind,
+    some,
+    without_complex_halves,
+)
 
 # -- backward
 
@@ -67,6 +75,8 @@ def grad_of(c: Choices) -> str:
 @kind("grads", 4, needs=some(is_recorded))
 def grads(c: Choices) -> str:
     x = c.recorded()
+    if not is_distinct(c.value(x)) and 0 not in c.value(x).stride():
+        raise NoChoice  # what is written to it depends on torch's loops
     return c.pick((f"{x}.grad = None", f"{x}.grad.zero_()", f"{c.fresh()} = {x}.grad", f"{c.fresh()} = {x}.grad",
                    f"{x}.grad.detach_()", f"{x}.grad = {c.tensor(lambda t: t.shape == c.value(x).shape)}",
                    f"{x}.grad.mul_(2)", f"with torch.no_grad(): {x}.sub_({x}.grad)",
@@ -80,8 +90,10 @@ def grads(c: Choices) -> str:
 @kind("flags", 4)
 def flags(c: Choices) -> str:
     x = c.tensor()
+    # A hook that was given a result of torch itself sees that it was detached; in clew an alias.
+    detach = f"{c.fresh()} = {x}.detach()" if c.packs else f"{x}.detach_()"
     return c.pick((f"{x}.requires_grad_()", f"{x}.requires_grad_()", f"{x}.requires_grad_(False)",
-                   f"{x}.requires_grad = False", f"{x}.detach_()", f"{x}.detach_()", f"{c.fresh()} = {x}.detach()",
+                   f"{x}.requires_grad = False", detach, detach, f"{c.fresh()} = {x}.detach()",
                    f"{x}.requires_grad = True", f"{c.fresh()} = torch.nn.Parameter({x})"))  # fmt: skip
 
 
@@ -187,6 +199,7 @@ def saved_hooks(c: Choices) -> str:
             "lambda t: 3" if c.chance(0.2) else "lambda t: t",
         )
     )
+    without_complex_halves(c, x, y)
     op = c.pick((f"{x} * {y}", f"{x}.exp()", f"{x}.sigmoid() * {x}", f"{x} / 2"))
     return (
         f"with torch.autograd.graph.saved_tensors_hooks({packer}, {unpacker}): {c.fresh()} = {op}"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from engines import torch
 from fuzz.choices import (
-    COMPLEX,
     FLOATS,
     INEXACT,
     Choices,
@@ -15,6 +13,7 @@ from fuzz.choices import (
     kind,
     nothing,
     some,
+    without_complex_halves,
 )
 
 SHAPES = (
@@ -90,9 +89,7 @@ def alias(c: Choices) -> str:
 def binary(c: Choices) -> str:
     x = c.inexact()
     y = c.partner(x)
-    kinds = {c.value(name).dtype for name in (x, y) if name in c.namespace}
-    if torch.float16 in kinds and kinds & set(COMPLEX):
-        raise NoChoice  # clew has no complex halves
+    without_complex_halves(c, x, y)
     if c.chance(0.1):
         x, y = y, x
     return f"{c.fresh()} = {x} {c.pick(('+', '-', '*', '*', '/'))} {y}"
@@ -171,6 +168,8 @@ def unary(c: Choices) -> str:
         return f"{c.fresh()} = {x}.prelu({weight})"
     if name == "gelu" and not c.value(x).isfinite().all():
         raise NoChoice  # torch's of infinity depends on how many elements there are
+    if name == "sgn" and c.value(x).requires_grad and not c.value(x).is_complex():
+        raise NoChoice  # its gradient is a tensor without memory, which makes 0 of nan too
     if name in IN_FUNCTIONAL:
         return f"{c.fresh()} = torch.nn.functional.{IN_FUNCTIONAL[name]}({x})"
     return f"{c.fresh()} = {x}.{name}{'' if '(' in name else '()'}"

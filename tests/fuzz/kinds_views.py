@@ -18,6 +18,7 @@ from fuzz.choices import (
     is_real,
     kind,
     some,
+    without_complex_halves,
 )
 from fuzz.kinds_tensors import index
 
@@ -168,6 +169,8 @@ def is_dense(t: Any) -> bool:
 def arithmetic_write(c: Choices) -> str:
     x = target(c, lambda t: t.dtype in INEXACT)
     y = fitting(c, x)
+    if y in c.namespace:
+        without_complex_halves(c, x, y)
     if c.chance(0.3):
         return f"{x} {c.pick(('+=', '-=', '*=', '/=', '**='))} {y}"
     name = c.pick(("add_", "mul_", "mul_", "sub_", "div_", "pow_"))
@@ -278,9 +281,15 @@ def functional_write(c: Choices) -> str:
 def out(c: Choices) -> str:
     y = target(c, lambda t: t.dtype in FLOATS and 0 not in t.stride())
     dtype, most = c.value(y).dtype, c.value(y).numel()
-    # A result that needs more memory gets new memory in clew, of which views know nothing.
-    x = c.tensor(lambda t: t.dtype == dtype and t.numel() <= most)
-    z = c.tensor(lambda t: t.dtype == dtype and t.dim() == 0) if c.chance(0.3) else x
+    # A result that needs more memory gets new memory in clew, of which views know nothing, and
+    # one of another shape changes what a hook of saved tensors was given.
+
+    def fits(t: Any) -> bool:
+        alike = not c.packs or t.shape == c.value(y).shape
+        return t.dtype == dtype and t.numel() <= most and alike and apart(t, c.value(y))
+
+    x = c.tensor(fits)
+    z = c.tensor(lambda t: fits(t) and t.dim() == 0) if c.chance(0.3) else x
     call = c.pick((f"torch.add({x}, {z}, out={y})", f"torch.mul({x}, {z}, out={y})", f"torch.exp({x}, out={y})",
                    f"torch.neg({x}, out={y})"))  # fmt: skip
     return call
@@ -306,6 +315,8 @@ def storage(c: Choices) -> str:
     n = t.numel()
     if t.untyped_storage().nbytes() // t.element_size() < t.storage_offset() + n:
         raise NoChoice  # `resize_` would need new memory, with something in it
+    if t._is_view() and t.shape != c.value(y).shape:
+        raise NoChoice  # it would reach beyond its base
     return c.pick((f"{x}.data = {y}", f"{x}.data = {y}.detach().clone()", f"{x}.set_({y})",
                    f"{x}.resize_({c.pick(shapes_of(n))})".replace("-1", str(n)),
                    f"{x}.resize_as_({x})", f"{x}.set_({y}.detach())"))  # fmt: skip

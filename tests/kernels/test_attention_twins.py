@@ -6,6 +6,7 @@ import pytest
 from both_ways import both, close
 from clew.kernels import attention
 from clew.kernels.compiled import twins
+from clew.threads import one_blas_thread
 
 DTYPES = ("float32", "float64")
 
@@ -34,6 +35,36 @@ def test_tiles(monkeypatch, dtype, tile_rows, scale, keys, kind):
     close(fast, plain, dtype, 40, 40)
     given = grad, q, k, v, mask, *plain, *rest
     close(*both(attention.attention_backward, *given), dtype, 40, 40)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shared", [4, 2])
+@pytest.mark.parametrize("need", [(True, True, True), (True, False, False), (False, True, True)])
+def test_heads_that_lie_side_by_side(dtype, shared, need):
+    """As parts of one projection, which a transformer makes, with gradients in other orders."""
+    rng = np.random.default_rng(0)
+    whole = rng.normal(size=(2, 6, 4 * 5 * 3)).astype(dtype)
+    q, k, v = (x.reshape(2, 6, 4, 5).swapaxes(1, 2) for x in np.split(whole, 3, axis=2))
+    k, v = k[:, :shared], v[:, :shared]
+    fast, plain = both(attention.attention, q, k, v, None, True, 0.4)
+    close(fast, plain, dtype, 40, 40)
+    assert fast[0].strides == plain[0].strides
+    for grad in (np.asfortranarray(plain[0]), np.broadcast_to(plain[0][:, :, :1], q.shape)):
+        given = grad, q, k, v, None, *plain, True, 0.4, need
+        fast_grads, grads = both(attention.attention_backward, *given)
+        assert [x is not None for x in fast_grads] == list(need)
+        there = [(a, b) for a, b in zip(fast_grads, grads) if a is not None]
+        close(*zip(*there), dtype, 40, 40)
+
+
+@pytest.mark.parametrize("lie", ["few columns", "no OpenBLAS"])
+def test_without_products_in_twins(monkeypatch, lie):
+    """A twin does all only where it can multiply; the results are the same."""
+    x = np.random.default_rng(0).normal(size=(1, 2, 9, 1 if lie == "few columns" else 4))
+    if lie == "no OpenBLAS":
+        monkeypatch.setitem(one_blas_thread._gemms, x.dtype, 0)
+    fast, plain = both(attention.attention, x, x, x, None, True, 0.4)
+    close(fast, plain, x.dtype, 40, 40)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -15,7 +15,15 @@ import clew
 from clew.backends import mkldnn
 from clew.kernels import onednn
 from clew.kernels.onednn.library import address
-from clew.kernels.product import MANY, MANY_OF_EACH, PIECE, add_product, add_products, product
+from clew.kernels.product import (
+    MANY,
+    MANY_OF_EACH,
+    PIECE,
+    add_product,
+    add_products,
+    affine,
+    product,
+)
 
 pytestmark = pytest.mark.skipif(not onednn.is_available(), reason="oneDNN is not installed")
 
@@ -61,7 +69,7 @@ def layouts(x: Any) -> dict[str, Any]:
 FIT = ("rows", "columns", "part", "part, transposed")
 
 
-@pytest.mark.parametrize("shape", [(33, 257, 130), (7, 300, 700), (500, 90, 30), (250, 300, 260)])
+@pytest.mark.parametrize("shape", [(33, 257, 130), (7, 300, 700), (800, 90, 30), (250, 300, 260)])
 def test_layouts(shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     m, k, n = shape
     x, y = randn(m, k), randn(k, n, seed=1)
@@ -78,6 +86,23 @@ def test_layouts(shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -
                 before = out.copy()
                 add_product(a, b, out)
                 assert (np.abs(out - before - exact) <= bound + 4e-7 * np.abs(before)).all()
+
+
+def test_a_product_is_added_to_a_row_or_a_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = randn(33, 257), randn(257, 130, seed=1)
+    exact = x.astype(np.float64) @ y
+    bound = 4 * np.abs(x) @ np.abs(y) * np.finfo(np.float32).eps
+    calls = counted(monkeypatch)
+    for start in (randn(130), randn(33, 130), randn(130, 33).T):
+        before = start.copy()
+        for of_y, b in layouts(y).items():
+            del calls[:]
+            out: Any = affine(x, b, start)
+            assert bool(calls) == (of_y in FIT)
+            assert (np.abs(out - exact - start) <= bound + 4e-7 * np.abs(start)).all()
+        assert (start == before).all()
+    assert affine(x, y, randn(33, 1)) is affine(x, y, randn(129)) is None
+    assert affine(x, y[:-1], randn(130)) is affine(x[:3], y, randn(130)) is None
 
 
 @pytest.mark.parametrize("seed", range(40))

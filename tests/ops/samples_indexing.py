@@ -75,8 +75,8 @@ def masked_select(v: Values) -> Samples:
 @samples("masked_select_backward")
 def masked_select_backward(v: Values) -> Samples:
     mask = v.mask(2, 3)
-    yield call("usual", v.real(int(mask.sum())), mask, size=(2, 3))
-    yield call("empty", v.real(0), v.mask(0, 3), size=(0, 3))
+    yield call("usual", v.real(int(mask.sum())), mask, size=(2, 3), stride=(3, 1))
+    yield call("empty", v.real(0), v.mask(0, 3), size=(0, 3), stride=(3, 1))
 
 
 @samples("masked_scatter")

@@ -215,8 +215,9 @@ def _or_zeros(found: Any, x: Any, create_graph: bool) -> Any:
     if found is not None:
         return found
     if not isinstance(x, Tensor):
-        raise RuntimeError(
-            "materialize_grads cannot be used when the given input is a GradientEdge"
+        raise InputsError(
+            "materialize_grads cannot be used when the given input is a GradientEdge",
+            "ask for the gradient of the tensor, or put zeros in the place of None yourself",
         )
     zeros = empty_alike(x._array)
     zeros[...] = 0

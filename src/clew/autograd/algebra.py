@@ -90,6 +90,19 @@ class ArrayAlgebra(Algebra):
             TENSOR.run_checked(node, wrapped, need, refused)
         return [self.unwrap(result) for result in results]
 
+    def in_order(self, node: Any, grad: np.ndarray) -> InOrder | None:
+        """What runs a node whose gradient and what it has saved lie in memory in different orders;
+        None if they do not."""
+        kept = [x for x in node.saved if isinstance(x, SavedTensor)]
+        if any(x.packed is not None for x in kept):
+            return IN_ORDER
+        arrays = [x.tensor._array for x in kept]
+        if any(stride and n > 1 for stride, n in zip(grad.strides, grad.shape)):
+            arrays.append(grad)  # an expanded number has no order
+        if all(x.strides == arrays[0].strides or x.ndim == 0 for x in arrays):
+            return None
+        return None if all(x.flags.c_contiguous for x in arrays) else IN_ORDER
+
     def add_into(self, buffer: list[Any], index: int, grad: Any) -> None:
         """Add to the gradient in a buffer, in place if the buffer alone holds it."""
         if _is_sole(buffer, index, whole=True) and buffer[index].dtype == grad.dtype:
@@ -258,7 +271,8 @@ class TensorAlgebra(Algebra):
             if leaf._grad._array.strides != leaf._array.strides:
                 _check_layout(leaf._grad._array, leaf._array)
         elif has_no_gaps(leaf._array):
-            leaf._grad = TENSORS.copy(leaf.detach(), grad)
+            target = Tensor._from_array(np.empty_like(leaf._array, grad._array.dtype))
+            leaf._grad = TENSORS.copy(target, grad)
         else:
             leaf._grad = TENSORS.clone(grad, memory_format="contiguous")
 
@@ -296,6 +310,23 @@ class UnrecordedAlgebra(TensorAlgebra):
             apply_inplace(REGISTRY["add"], known, (grads[0],))
 
 
+class InOrder(TensorAlgebra):
+    """First order where operands lie in memory in different orders: rules run on Tensors, whose
+    operations choose the order of their result as PyTorch's do.  NumPy's operators do not."""
+
+    def values(self, saved: Sequence[Any], node: Any) -> list[Any]:
+        """What a node has saved, tensors without a graph."""
+        values = ARRAY.values(saved, node)
+        return [Tensor._from_array(x) if x.__class__ is np.ndarray else x for x in values]
+
+    def run_node(self, node: Any, grads: list[Any], need: Any) -> list[Any]:
+        """The results of a node, arrays of arrays."""
+        wrapped = [None if grad is None else Tensor._from_array(grad) for grad in grads]
+        with no_grad():
+            results = node.run(wrapped, self, need)
+        return [None if result is None else result._array for result in results]
+
+
 def _unpacked_otherwise(node: Any) -> Any:
     """The first of a node's saved tensors whose unpack hook returned another shape or dtype."""
     for _, kept in node.kept():
@@ -307,6 +338,7 @@ def _unpacked_otherwise(node: Any) -> Any:
 ARRAY = ArrayAlgebra()
 TENSOR = TensorAlgebra()
 UNRECORDED = UnrecordedAlgebra()
+IN_ORDER = InOrder()
 
 
 def _sum(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -408,7 +440,7 @@ def sum_to(grad: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     total = sums(grad, axes) if grad.itemsize > 2 else None
     if total is None:
         total = np.asarray(np.add.reduce(grad, axis=axes, dtype=grad.dtype))
-    return total.reshape(shape)
+    return np.asarray(total.reshape(shape), order="C")
 
 
 def is_broadcast_of(wide: tuple[int, ...], shape: tuple[int, ...]) -> bool:

@@ -29,6 +29,7 @@ import numpy as np
 from clew.autograd.modes import state
 from clew.autograd.transforms import note_new, stack
 from clew.dispatch import TENSORS, apply, apply_inplace
+from clew.errors import LevelError, describe
 from clew.op import REGISTRY
 from clew.storage import (
     Geometry,
@@ -102,10 +103,13 @@ def set_tangent(tensor: Any, level: Any, tangent: Any) -> None:
         RuntimeError: it has another size.
     """
     if tangent._array.shape != tensor._array.shape:
-        raise RuntimeError(
+        raise LevelError(
             "Trying to set a forward gradient that has a different size than that of the original "
             f"Tensor, this is not supported. Tensor is of size {list(tensor._array.shape)} while "
-            f"the given forward gradient is of size {list(tangent._array.shape)}."
+            f"the given forward gradient is of size {list(tangent._array.shape)}.",
+            "give a tangent of the tensor's shape; tangent.expand_as(tensor) repeats one",
+            ("tensor", describe(tensor)),
+            ("tangent", describe(tangent)),
         )
     with level.lowered():
         _keep(tensor, level, _laid_out_like(tangent, tensor))

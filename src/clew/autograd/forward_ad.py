@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from clew.autograd.dual import dual_at, parts_at, tangent_of
 from clew.autograd.forward_mode import ForwardLevel
 from clew.autograd.modes import _Mode, state
+from clew.errors import LevelError, TangentTypeError, describe
 from clew.tensor import Tensor
 
 __all__ = [
@@ -51,9 +52,9 @@ def enter_dual_level() -> int:
     """
     global _current_level
     if _entered:
-        raise RuntimeError(
-            "Nested forward mode AD is not supported at the moment. Leave the level first, or use "
-            "torch.func.jvp, which nests"
+        raise LevelError(
+            "Nested forward mode AD is not supported at the moment",
+            "leave the level first, or use torch.func.jvp, which nests",
         )
     _entered.append(ForwardLevel(is_transform=False).__enter__())
     _current_level = 0
@@ -70,14 +71,15 @@ def exit_dual_level(*, level: int | None = None) -> None:
     if level is None:
         level = _current_level
     if level != _current_level:
-        raise RuntimeError(
+        raise LevelError(
             "Trying to exit a forward AD level that was not the last one that was created. This is "
-            "not supported."
+            "not supported.",
+            "use `with dual_level():`, which leaves what it has entered",
         )
     if not _entered:
-        raise RuntimeError(
-            "Trying to exit a forward AD level but no level exists, make sure to "
-            "enter_dual_level() first."
+        raise LevelError(
+            "Dual level must be a positive number.",
+            "use `with dual_level():`, which leaves what it has entered",
         )
     _entered.pop().__exit__()
     _current_level = -1
@@ -101,25 +103,36 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if level is None:
         level = _current_level
     if level < 0:
-        raise RuntimeError(
+        raise LevelError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
-            "enter_dual_level() first."
+            "enter_dual_level() first.",
+            "make dual tensors, and compute with them, inside `with dual_level():`; or call "
+            "torch.func.jvp, which does it",
+            ("tensor", describe(tensor)),
         )
     for role, given in (("primal", tensor), ("tangent", tangent)):
         if not (given.is_floating_point() or given.is_complex()):
-            raise ValueError(
-                f"Expected {role} to be floating point or complex, but got: {given.dtype}"
+            raise TangentTypeError(
+                f"Expected {role} to be floating point or complex, but got: {given.dtype}",
+                f"convert it before: {'tensor' if role == 'primal' else role}.float()",
+                (role, describe(given)),
             )
     place = _level(level, "_make_dual")
     if tangent_of(tensor, place) is not None:
-        raise RuntimeError(
+        raise LevelError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the "
-            f"same level {level} is not supported."
+            f"same level {level} is not supported.",
+            "take it without its tangent, unpack_dual(tensor).primal, or add to the tangent that "
+            "it has",
+            ("tensor", describe(tensor)),
         )
     if tangent_of(tangent, place) is not None:
-        raise RuntimeError(
+        raise LevelError(
             "Setting a forward grad that itself has a forward gradient at the same level"
-            f"{level} is not supported."
+            f"{level} is not supported.",
+            "take the tangent without its own, unpack_dual(tangent).primal; second derivatives "
+            "are those of nested torch.func.jvp",
+            ("tangent", describe(tangent)),
         )
     return dual_at(place, tensor, tangent)
 
@@ -138,7 +151,10 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 
 def _level(number: int, function: str) -> ForwardLevel:
     if number != 0 or not _entered:
-        raise RuntimeError(f"Invalid level given to {function}")
+        raise LevelError(
+            f"Invalid level given to {function}",
+            "leave level= out: tensors of the level that is entered are meant",
+        )
     return _entered[0]
 
 

@@ -28,7 +28,13 @@ from clew.autograd.saved import (
 )
 from clew.autograd.stops import stop
 from clew.autograd.transforms import innermost, running
-from clew.errors import FunctionResultError, FunctionTypeError, shape_of, typed
+from clew.errors import (
+    FunctionResultError,
+    FunctionTypeError,
+    MissingMethodError,
+    shape_of,
+    typed,
+)
 from clew.observers import observers
 from clew.site import here
 from clew.tensor import Tensor
@@ -53,9 +59,12 @@ class FunctionCtx:
         """Keep tensors for `jvp`."""
         for tensor in tensors:
             if tensor is not None and not isinstance(tensor, Tensor):
-                raise TypeError(
+                raise FunctionTypeError(
                     "save_for_forward expects all arguments to be tensors; you should save "
-                    "non-tensors as attributes on ctx."
+                    "non-tensors as attributes on ctx.",
+                    self,
+                    writer(self),
+                    "keep it as an attribute: ctx.scale = scale",
                 )
         self.saved_for_forward = tensors
 
@@ -109,7 +118,14 @@ class FunctionNode(Node, FunctionCtx):
             return self.saved_for_forward or ()
         if isinstance(self.saved, Freed):
             self.saved.raise_for(self)
-        return tuple(s if s is None else s.unpack(self) for s in self.saved)
+        # An input that was detached in place since is given as it is: PyTorch refuses it only to
+        # its own nodes.
+        return tuple(
+            [
+                s.show(self) if s.__class__ is SavedTensor else s and s.unpack(self)
+                for s in self.saved
+            ]
+        )
 
     saved_variables = saved_tensors
 
@@ -198,9 +214,12 @@ class FunctionNode(Node, FunctionCtx):
         cls = self._forward_cls
         backward, vjp = cls.backward, cls.vjp
         if backward is not Function.backward and vjp is not Function.vjp:
-            raise RuntimeError(
+            raise FunctionResultError(
                 "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
-                "should only implement one of them."
+                "should only implement one of them.",
+                self,
+                "vjp",
+                "leave out one of the two: they are names of the same method",
             )
         return (vjp if vjp is not Function.vjp else backward)(self, *grads)
 
@@ -292,21 +311,29 @@ class Function(metaclass=_FunctionMeta):
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
         """Compute the outputs; to be overridden."""
-        raise NotImplementedError(
-            "You must implement the forward function for custom autograd.Function."
+        raise MissingMethodError(
+            "You must implement the forward function for custom autograd.Function.",
+            "write @staticmethod def forward(ctx, x), which returns the outputs",
         )
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
         """Prepare ctx for backward when `forward` is written without it."""
-        raise NotImplementedError("setup_context is not implemented.")
+        raise MissingMethodError(
+            "setup_context is not implemented.",
+            "write @staticmethod def setup_context(ctx, inputs, output), or give forward a first "
+            "parameter ctx",
+        )
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """The gradient of each argument, from those of the outputs; to be overridden."""
-        raise NotImplementedError(
+        raise MissingMethodError(
             "You must implement either the backward or vjp method for your custom "
-            "autograd.Function to use it with backward mode AD."
+            "autograd.Function to use it with backward mode AD.",
+            "write @staticmethod def backward(ctx, grad), which returns a gradient for each "
+            "argument of forward, None for those that need none",
+            ctx,
         )
 
     vjp = backward
@@ -314,17 +341,21 @@ class Function(metaclass=_FunctionMeta):
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """The tangent of each output, from those of the inputs; to be overridden."""
-        raise NotImplementedError(
+        raise MissingMethodError(
             "You must implement the jvp function for custom autograd.Function to use it with "
-            "forward mode AD."
+            "forward mode AD.",
+            "write @staticmethod def jvp(ctx, tangent), which returns the tangent of each output",
+            ctx,
         )
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
         """The outputs of a batch of examples and their batch dimensions; to be overridden."""
-        raise NotImplementedError(
+        raise MissingMethodError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or "
-            "set generate_vmap_rule=True."
+            "set generate_vmap_rule=True.",
+            "set generate_vmap_rule = True in the class, if its methods are made of tensor "
+            "operations",
         )
 
     @classmethod

@@ -109,6 +109,9 @@ class _Wrap:
         check_inplace(out, self.ctx.name(), records=True)
         refuse_inference(out)
         out._grad = None  # a retained one is of what was there before
+        known = None if out._meta is None else out._meta.accumulator
+        if out._node is None and known is not None and (leaf := known()) is not None:
+            leaf.variable = out.detach()  # the tensor that it was the leaf of is no more
         rebase(out, self.ctx, nr)
         return out
 

@@ -21,6 +21,7 @@ from clew.autograd.functional_values import (
     filled,
     given_tensors,
     gradients,
+    independent,
     one_number,
     outputs_of,
     refuse_constants,
@@ -32,6 +33,12 @@ from clew.autograd.functional_values import (
 )
 from clew.autograd.modes import enable_grad, set_grad_enabled, state
 from clew.dispatch import TENSORS
+from clew.errors import (
+    FunctionalError,
+    FunctionalOptionError,
+    FunctionalResultError,
+    describe,
+)
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
@@ -62,9 +69,11 @@ def vjp(
         one_input, inputs = given_tensors(inputs, "inputs", "vjp", create_graph)
         one_output, outputs = outputs_of(func, inputs, "vjp", strict)
         if v is None and (len(outputs) != 1 or outputs[0].numel() != 1):
-            raise RuntimeError(
+            raise FunctionalResultError(
                 "The vector v can only be None if the user-provided function returns a single "
-                "Tensor with a single element."
+                "Tensor with a single element.",
+                "give v a tensor of the shape of each output: vjp(f, x, torch.ones_like(f(x)))",
+                ("tensor", describe(outputs[0])),
             )
         v = vector_like(v, outputs, one_output, "vjp", create_graph)
     with set_grad_enabled(create_graph or state.now.grad_enabled):
@@ -211,13 +220,13 @@ def jacobian(
         )
     if strategy == "forward-mode":
         if create_graph:
-            raise _unsupported("create_graph", *_FORWARD, NotImplementedError)
+            raise _unsupported("create_graph", *_FORWARD, FunctionalOptionError)
         return _jacobian_by_columns(func, inputs, strict, vectorize)
     with enable_grad():
         one_input, inputs = given_tensors(inputs, "inputs", "jacobian", create_graph)
         one_output, outputs = outputs_of(func, inputs, "jacobian", strict)
         if vectorize and strict:
-            raise _unsupported("strict", "vectorized=True", "vectorize=False", RuntimeError)
+            raise _unsupported("strict", "vectorized=True", "vectorize=False")
         if vectorize:
             found = _jacobian_at_once(outputs, inputs, create_graph)
         else:
@@ -281,12 +290,13 @@ def _rows(out: Any, position: int, inputs: Tensors, create_graph: bool, strict: 
             found = (None,) * len(inputs)
         for i, (row, part) in enumerate(zip(rows, found)):
             if strict and part is None:
-                raise RuntimeError(
+                raise independent(
                     f"Output {position} of the user-provided function is independent of input {i}. "
-                    "This is not allowed in strict mode."
+                    "This is not allowed in strict mode.",
+                    inputs[i],
                 )
             if strict and create_graph and not part.requires_grad:
-                raise RuntimeError(CONSTANT_MATRIX.format("jacobian", position))
+                raise independent(CONSTANT_MATRIX.format("jacobian", position), inputs[i])
             row.append(TENSORS.zeros_like(inputs[i]) if part is None else part)
     return tuple(
         TENSORS.stack(tuple(row), dim=0).view(out.shape + x.shape) for row, x in zip(rows, inputs)
@@ -331,12 +341,13 @@ def _jacobian_by_columns(
 ) -> Any:
     """The Jacobian a column at a time, by forward mode along each element of the inputs."""
     if strict:
-        raise _unsupported("strict", *_FORWARD, RuntimeError)
+        raise _unsupported("strict", *_FORWARD)
     one_input, inputs = as_tuple(inputs, "inputs", "jacobian")
     if not vectorize:
-        raise NotImplementedError(
+        raise FunctionalOptionError(
             "Computing Jacobian using forward-AD or forward-over-reverse Hessian is"
-            "only implemented for `vectorize=True`."
+            "only implemented for `vectorize=True`.",
+            "add vectorize=True, or leave out the strategy",
         )
     sizes = tuple(x.numel() for x in inputs)
     basis = _construct_standard_basis_for(inputs, sizes)
@@ -362,10 +373,13 @@ def _jacobian_by_columns(
 _FORWARD = ('strategy="forward-mode"', 'strategy="reverse-mode"')
 
 
-def _unsupported(option: str, other: str, cure: str, kind: type[Exception]) -> Exception:
+def _unsupported(
+    option: str, other: str, cure: str, kind: type[FunctionalError] = FunctionalResultError
+) -> Exception:
     """The error for two options that do not go together."""
     yet = " (yet)" if "forward" in other else ""
     return kind(
         f"torch.autograd.functional.jacobian: `{option}=True` and `{other}` are not supported "
-        f"together{yet}. Please either set `{option}=False` or `{cure}`."
+        f"together{yet}. Please either set `{option}=False` or `{cure}`.",
+        f"leave out {option}=True, or pass {cure}",
     )

@@ -10,6 +10,13 @@ from typing import Any
 
 from clew.autograd import grad
 from clew.dispatch import TENSORS
+from clew.errors import (
+    FunctionalResultError,
+    FunctionalTypeError,
+    describe,
+    shape_of,
+    why_no_path,
+)
 from clew.tensor import Tensor
 
 Tensors = tuple[Any, ...]
@@ -22,9 +29,11 @@ def as_tuple(value: Any, role: str, name: str) -> tuple[bool, Tensors]:
     for i, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
             which = f"the given {role} has" if single else f"the value at index {i} has"
-            raise TypeError(
+            raise FunctionalTypeError(
                 f"The {role} given to {name} must be either a Tensor or a tuple of Tensors but "
-                f"{which} type {type(tensor)}."
+                f"{which} type {type(tensor)}.",
+                "make it a tensor, or a tuple of tensors; keep other arguments in a lambda: "
+                f"{name}(lambda x: f(x, 3), x)",
             )
     return single, tensors
 
@@ -56,10 +65,15 @@ def outputs_of(
 def one_number(func: Callable[..., Any], inputs: Tensors, name: str, strict: bool) -> Any:
     single, outputs = outputs_of(func, inputs, name, strict)
     if not single:
-        raise RuntimeError(f"The function given to {name} should return a single Tensor")
+        raise FunctionalResultError(
+            f"The function given to {name} should return a single Tensor",
+            "return the one number whose second derivatives are asked for",
+        )
     if outputs[0].numel() != 1:
-        raise RuntimeError(
-            f"The Tensor returned by the function given to {name} should contain a single element"
+        raise FunctionalResultError(
+            f"The Tensor returned by the function given to {name} should contain a single element",
+            "reduce it in the function (y.mean() or y.sum()), or ask for one element of it",
+            ("tensor", describe(outputs[0])),
         )
     return outputs[0]
 
@@ -80,24 +94,35 @@ def vector_like(v: Any, like: Tensors, single: bool, name: str, create_graph: bo
     vector = tuple(fresh(x, create_graph, False) for x in as_tuple(v, "v", name)[1])
     if len(vector) != len(like):
         if single:
-            raise RuntimeError("The given v should contain a single Tensor.")
-        raise RuntimeError(
-            f"v is a tuple of invalid length: should be {len(like)} but got {len(vector)}."
-        )
+            clause = "The given v should contain a single Tensor."
+        else:
+            clause = f"v is a tuple of invalid length: should be {len(like)} but got {len(vector)}."
+        raise FunctionalResultError(clause, _LIKE[name])
     for i, (part, model) in enumerate(zip(vector, like)):
         if part.shape != model.shape:
-            raise RuntimeError(
+            raise FunctionalResultError(
                 f"{'' if single else f'Entry {i} in '}v has invalid size: should be {model.shape} "
-                f"but got {part.shape}."
+                f"but got {part.shape}.",
+                _LIKE[name],
+                ("belongs to", describe(model)),
+                ("v", shape_of(part)),
             )
     return vector
 
 
+_INPUTS = "give v a tensor of the shape of each input, in a tuple if the inputs are one"
+_LIKE = {
+    "vjp": "give v a tensor of the shape of each output, in a tuple if the outputs are one",
+    **dict.fromkeys(("jvp", "vhp", "hvp"), _INPUTS),
+}
+
+
 def vector_of_inputs(v: Any, inputs: Tensors, single: bool, name: str, create_graph: bool) -> Any:
     if v is None and (len(inputs) != 1 or inputs[0].numel() != 1):
-        raise RuntimeError(
+        raise FunctionalResultError(
             "The vector v can only be None if the input to the user-provided function is a single "
-            "Tensor with a single element."
+            "Tensor with a single element.",
+            _INPUTS,
         )
     return vector_like(v, inputs, single, name, create_graph)
 
@@ -133,10 +158,10 @@ def filled(found: Tensors, like: Tensors, stage: str, strict: bool, create_graph
     """Zeros for what is None; in strict mode an error."""
     for i, part in enumerate(found):
         if strict and part is None:
-            raise RuntimeError(_INDEPENDENT[stage].format(i))
+            raise independent(_INDEPENDENT[stage].format(i), like[i])
         if strict and create_graph and not part.requires_grad:
             matrix = "hessian" if "double" in stage else "jacobian"
-            raise RuntimeError(CONSTANT_MATRIX.format(matrix, i))
+            raise independent(CONSTANT_MATRIX.format(matrix, i), like[i])
     return tuple(TENSORS.zeros_like(x) if g is None else g for g, x in zip(found, like))
 
 
@@ -167,16 +192,33 @@ CONSTANT_MATRIX = (
 )
 
 
+def independent(clause: str, tensor: Any) -> FunctionalResultError:
+    """The error of strict mode for something that does not depend on the input `tensor`."""
+    return FunctionalResultError(
+        clause,
+        "compute it from the input, not from a tensor of the same name outside; or leave out "
+        "strict=True, which gives zeros there",
+        ("input", None if tensor is None else shape_of(tensor)),
+    )
+
+
 def refuse_constants(tensors: Sequence[Any] | Any, what: str, strict: bool) -> None:
     """In strict mode, raise if one of the tensors depends on nothing."""
     if not strict:
         return
     for i, tensor in enumerate(tensors if isinstance(tensors, tuple) else (tensors,)):
         if tensor is None:
-            raise RuntimeError(_INDEPENDENT["back"].format(i))
+            raise independent(_INDEPENDENT["back"].format(i), None)
         if not tensor.requires_grad:
-            raise RuntimeError(_CONSTANT[what].format(i))
+            raise FunctionalResultError(
+                _CONSTANT[what].format(i), _NO_CONSTANTS, ("tensor", describe(tensor)),
+                ("why", why_no_path(tensor)),
+            )  # fmt: skip
 
+
+_NO_CONSTANTS = (
+    "compute it from the inputs by recorded operations; or leave out strict=True, which gives zeros"
+)
 
 _CONSTANT = {
     "outputs": (

@@ -24,6 +24,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from numpy import ndarray
+
 from clew.autograd.handles import Hooks, RemovableHandle, add_hook
 from clew.autograd.modes import state
 from clew.autograd.saved import (
@@ -271,10 +273,19 @@ class OpNode(Node):
         saved = self.saved
         if type(saved) is Freed:
             saved.raise_for(self)
+        plan = self.plan
+        if (
+            plan.mixes
+            and (grad := grads[0]).__class__ is ndarray
+            and grad.ndim > 1
+            and not grad.flags.c_contiguous
+            and (ordered := algebra.in_order(self, grad))
+        ):
+            return ordered.run_node(self, grads, need)
         values = algebra.values(saved, self) if saved else saved
         F = algebra.namespace
         results: list[Any] = [None] * len(self.next_nodes)
-        plain = self.plan.plain_calls
+        plain = plan.plain_calls
         if plain is not None:
             if (grad := grads[0]) is not None:
                 for function, edge, arguments, attrs in plain:
@@ -287,7 +298,7 @@ class OpNode(Node):
                     else:
                         results[edge] = function(F, grad, *kept)
             return results
-        for rule, function, attrs, edges, required, arguments in self.plan.calls:
+        for rule, function, attrs, edges, required, arguments in plan.calls:
             if need is not None and not [i for i in edges if need[i]]:
                 continue
             incoming = grads if rule.all_grads else grads[0]
@@ -352,6 +363,8 @@ class RefusingNode(OpNode):
         self.seq = FIRST - 1
 
     def run(self, grads: list[Any], algebra: Any, need: Sequence[bool] | None) -> Sequence[Any]:
+        if not self.plan.calls and self.op.name == "replaced_memory":
+            self.op.rules["self"].function(None, None)  # refuses, though nothing can be reached
         return super().run([0 if g is None else g for g in grads], algebra, None)
 
 

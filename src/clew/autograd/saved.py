@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -357,7 +357,7 @@ class Freed(Saved):
     def __init__(self, skip: int = 0) -> None:
         self.site = here(skip=1 + skip)
 
-    def raise_for(self, node: Any) -> None:
+    def raise_for(self, node: Any) -> NoReturn:
         """Raise PyTorch's error for a second pass."""
         raise GraphFreedError(node, self.site)
 

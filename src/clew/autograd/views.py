@@ -355,7 +355,7 @@ class CopySlices(Node):
     __slots__ = ("base", "fn", "freed", "kind", "reshaped", "view")
 
     def __init__(self, base: Any, view: Any, fn: Node) -> None:
-        self.fn = fn
+        self.fn: Node | None = fn
         self.freed: Freed | None = None
         self.base: Geometry = geometry(base._array)
         self.view: Geometry = geometry(view._array)
@@ -372,22 +372,27 @@ class CopySlices(Node):
         return "torch::autograd::CopySlices"
 
     def run(self, grads: list[Any], algebra: Any, need: Sequence[bool] | None) -> Sequence[Any]:
-        if self.freed is not None:
+        fn = self.fn
+        if fn is None:
+            assert self.freed is not None
             self.freed.raise_for(self)
         grad = grads[0]
         if grad is None:
             return [None] * len(self.next_nodes)
+        if self.view.offset < self.base.offset:  # the base was restrided in place
+            offset = self.view.offset - self.base.offset
+            raise RuntimeError(f"Tensor: invalid storage offset {offset}")
         if self.reshaped:  # the view may lie beyond what the base is now
             size, stride, offset = self.view
             inside = Geometry(size, stride, offset - self.base.offset)
             refuse_outside(inside, getattr(grad, "_array", grad))
         F = algebra.namespace
         part = F.take_strided(grad, view=self.view, base=self.base, kind=self.kind)
-        results = list(self.fn.run([part], algebra, need))
+        results = list(fn.run([part], algebra, need))
         inside = results[0]
-        meta = self.fn.metas[0]
+        meta = fn.metas[0]
         if inside is not None:
-            inside = algebra.fit(inside, meta, self.fn, 0)
+            inside = algebra.fit(inside, meta, fn, 0)
             if any(s == 0 and n > 1 for n, s in zip(self.view.size, self.view.stride)):
                 raise RuntimeError(EXPANDED)  # PyTorch writes to this view of the gradient
         if self.next_nodes[0] is None or (need is not None and not need[0]):
@@ -397,11 +402,13 @@ class CopySlices(Node):
         return results
 
     def release(self, freed: Freed) -> None:
-        self.fn.release(freed)
-        self.freed = freed
+        if self.fn is not None:
+            self.fn.release(freed)
+        # With it goes what only it holds: the nodes of the view from before the write.
+        self.fn, self.freed = None, freed
 
     def kept(self) -> Any:
-        return self.fn.kept()
+        return [] if self.fn is None else self.fn.kept()
 
     def is_released(self) -> bool:
         return self.freed is not None

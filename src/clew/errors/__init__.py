@@ -29,6 +29,9 @@ that PyTorch raises, so that ``except`` and ``match=`` keep working; the rest is
     ├── CallbackError             a callback is queued where no backward runs
     ├── MutationContextError      backward after allow_mutation_on_saved_tensors has ended
     ├── UnpackedError             an unpack hook returned another shape or type
+    ├── FunctionalError           `autograd.functional` with what it cannot work with
+    ├── ForwardModeError          a level or a tangent of forward mode where it cannot be
+    ├── MissingMethodError        a custom Function lacks a method that is needed
     ├── CheckpointError           a checkpointed function does not do the same again
     ├── CheckpointUseError        a checkpoint with re-entrance where it cannot work
     └── CheckpointOptionError     options of a checkpoint that do not exist or fit together
@@ -174,13 +177,15 @@ class NoGradientPathError(AutogradError, RuntimeError):
         super().__init__(
             f"element {index} of tensors does not require grad and does not have a grad_fn",
             ("tensor", describe(tensor)),
-            ("why", _why_no_path(tensor, cut)),
+            ("why", why_no_path(tensor)),
             ("backward", at(here())),
             ("cure", _reconnect(cut)),
         )
 
 
-def _why_no_path(tensor: Any, cut: tuple[str, Site | None] | None) -> str:
+def why_no_path(tensor: Any) -> str:
+    """What has kept a tensor out of the graph."""
+    cut = tensor._cut
     if cut is not None:
         return f"the graph was cut by {cut[0]}{spaced('', cut[1])}"
     dtype = of_numpy(tensor._array.dtype)
@@ -481,6 +486,16 @@ from clew.errors.calls import (  # noqa: E402
     MutationContextError,
     UnpackedError,
     no_gradient_for_checkpoint_text,
+)
+from clew.errors.derivatives import (  # noqa: E402
+    ForwardModeError,
+    FunctionalError,
+    FunctionalOptionError,
+    FunctionalResultError,
+    FunctionalTypeError,
+    LevelError,
+    MissingMethodError,
+    TangentTypeError,
 )
 from clew.errors.user_code import (  # noqa: E402
     DetachError,

@@ -41,6 +41,11 @@ def not_a_tensor(function: str, position: int, argument: str, value: Any) -> Typ
     )
 
 
+def are_tensors(x: Any, y: Any) -> bool:
+    """Whether both arguments are tensors."""
+    return isinstance(x, _Tensor) and isinstance(y, _Tensor)
+
+
 def require_tensors(function: str, **arguments: Any) -> None:
     """Check that all arguments, in the order of the function's positions, are tensors.
 

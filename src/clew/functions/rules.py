@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from clew.dispatch import ARRAYS, TENSORS, apply
+from clew.dispatch import ARRAYS, TENSORS, apply, apply_inplace
 from clew.op import REGISTRY
+from clew.ops.layout import zeros_in_order
 from clew.ops.rules import is_complex, wrap_dim
 from clew.tensor import Tensor
 
@@ -47,8 +48,9 @@ def _gather_backward(x: Any, index: Any, *, size: Any, dim: int) -> Any:
     return TENSORS.scatter_add(_zeros(x, size), dim, index, x)
 
 
-def _masked_select_backward(x: Any, mask: Any, *, size: Any) -> Any:
-    return TENSORS.masked_scatter(_zeros(x, size), mask, x)
+def _masked_select_backward(x: Any, mask: Any, *, size: Any, stride: Any) -> Any:
+    zeros = Tensor._from_array(zeros_in_order(size, stride, x._array.dtype))
+    return apply_inplace(REGISTRY["masked_scatter"], zeros, (mask, x))
 
 
 _INDEX_PUT_IMPL = copy.copy(REGISTRY["index_put"])

@@ -8,9 +8,12 @@ the keys that none of its queries sees.
 Shapes: q (N, H, L, E), k and v (N, H', S, E) where H' divides H; the mask, which is added to the
 logits, broadcasts to (N, H, L, S). A row that may attend to nothing gives zeros. Results lie in
 memory as q, k and v do. Half precision is computed in float32.
+
+A compiled twin does all of it for some heads, without coming back to Python, where it can call
+OpenBLAS (Note [Products in twins]) and the heads lie in memory row by row.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -29,7 +32,8 @@ TILE_BYTES = 1 << 20
 """Of a tile; as many again are read and written beside it, and stay in the cache."""
 
 _ROWS = 128
-"""Queries that a tile has at least, for the sake of the matrix products."""
+"""Queries that a tile has at least, for the sake of the matrix products; that of a twin has no
+more."""
 
 _SMALL = 4096
 """Weights from which twins are faster."""
@@ -66,6 +70,23 @@ class _Plan(NamedTuple):
     added: NDArray | None
     is_causal: bool
     scale: float
+
+    def run(
+        self, twin: Any, gemm: int, writes: Sequence[NDArray], tiles: int, reads: Sequence[Any]
+    ) -> None:
+        """Have a twin do all heads, which it is given memory for so many tiles for."""
+        batch, heads, length, keys = self.shape
+        rows = min(length, _ROWS)
+        added: Any = self.dtype.type(0) if self.added is None else self.added
+        which = np.broadcast_to(added, self.shape), self.scale, self.is_causal
+        given = (*reads, rows, *which, self.added is not None)
+
+        def piece(start: int, stop: int) -> None:
+            scratch = np.empty((tiles, rows * keys), self.dtype)
+            twin(*writes, *scratch, *given, start, stop, gemm)
+
+        with one_blas_thread:
+            split(piece, batch * heads, max(1, _GRAIN // (length * keys)))
 
     def for_each(self, function: Callable[[_Tile], None]) -> None:
         """Call `function` for all tiles; those of the same heads in the same thread, in order."""
@@ -108,6 +129,21 @@ class _Plan(NamedTuple):
         """The compiled twins, or None for NumPy's."""
         return twins("attention", self.dtype) if prod(self.shape) > _SMALL else None
 
+    def gemm(self, *arrays: NDArray) -> int:
+        """The address of the product that a twin can use on these; 0 where it cannot."""
+        found = self.twins() is not None and all(map(_by_rows, arrays))
+        return one_blas_thread.address_of_gemm(self.dtype) if found else 0
+
+
+def _by_rows(x: NDArray) -> bool:
+    """Whether each matrix of `x` lies row by row; not of one row, whose stride says little."""
+    rows, columns = x.shape[2:]
+    between, within = x.strides[2:]
+    return (
+        rows > 1 < columns and within == x.itemsize
+        and between >= columns * x.itemsize and between % x.itemsize == 0
+    )  # fmt: skip
+
 
 def attention(
     q: NDArray, k: NDArray, v: NDArray, mask: NDArray | None, is_causal: bool, scale: float
@@ -123,6 +159,9 @@ def attention(
     if k.shape[2] == 0:
         out[...], logs[...] = 0, np.inf
     plan = _plan(q, k, mask, is_causal, scale)
+    if gemm := plan.gemm(q, k, v, out):
+        plan.run(plan.twins().attention, gemm, (out, logs), 1, (q, k, v))
+        return narrow(out, dtype), logs
     fast = plan.twins()
     softmax = _softmax_tile if fast is None else fast.softmax_tile
 
@@ -156,8 +195,30 @@ def attention_backward(
     of_q = np.zeros_like(q) if need[0] else None
     of_k = np.zeros_like(k) if need[1] else None
     of_v = np.zeros_like(v) if need[2] else None
-    means = np.einsum("nhle,nhle->nhl", g, out)
     plan = _plan(q, k, mask, is_causal, scale)
+    results = [x for x in (of_q, of_k, of_v) if x is not None]
+    if gemm := plan.gemm(q, k, v, *results):
+        nothing = np.empty((0, 0, 0, 0), q.dtype)
+        writes = [nothing if x is None else x for x in (of_q, of_k, of_v)]
+        g = g if _by_rows(g) else np.array(g, order="C")
+        reads = (q, k, v, g, np.ascontiguousarray(logs), *need)
+        plan.run(plan.twins().attention_backward, gemm, writes, 2, reads)
+    else:
+        _backward_by_tiles(plan, g, (q, k, v), out, logs, (of_q, of_k, of_v))
+    return (
+        None if of_q is None else narrow(of_q, dtype),
+        None if of_k is None else narrow(_over_heads(of_k, groups), dtype),
+        None if of_v is None else narrow(_over_heads(of_v, groups), dtype),
+    )
+
+
+def _backward_by_tiles(
+    plan: _Plan, g: NDArray, inputs: tuple[NDArray, NDArray, NDArray], out: NDArray, logs: NDArray,
+    results: Gradients,
+) -> None:  # fmt: skip
+    """Write gradients into `results`, which are full of zeros."""
+    (q, k, v), (of_q, of_k, of_v), scale = inputs, results, plan.scale
+    means = np.einsum("nhle,nhle->nhl", g, out)
     fast = plan.twins()
     slopes_of = _slopes_tile if fast is None else fast.slopes_tile
 
@@ -165,7 +226,7 @@ def attention_backward(
         weights, rest = plan.logits(q, k, tile)
         slopes = product(np.matmul, g[tile.queries], v[tile.seen].mT)
         sums, mean = (np.ascontiguousarray(x[tile.queries]) for x in (logs, means))
-        slopes_of(weights, slopes, sums, mean, rest, tile.first, is_causal)
+        slopes_of(weights, slopes, sums, mean, rest, tile.first, plan.is_causal)
         if rest != scale:
             slopes *= scale
         if of_v is not None:
@@ -176,11 +237,6 @@ def attention_backward(
             add_product(slopes.mT, q[tile.queries], of_k[tile.seen])
 
     plan.for_each(compute)
-    return (
-        None if of_q is None else narrow(of_q, dtype),
-        None if of_k is None else narrow(_over_heads(of_k, groups), dtype),
-        None if of_v is None else narrow(_over_heads(of_v, groups), dtype),
-    )
 
 
 def _softmax_tile(tile: NDArray, logs: NDArray, scale: float, first: int, causal: bool) -> None:

@@ -21,6 +21,8 @@ Ints = tuple[int, ...]
 _SMALL = 4096
 """Elements of an index from which twins are faster."""
 
+_INDICES = (np.dtype(np.int64), np.dtype(np.int32))
+
 
 def gather(x: NDArray, dim: int, index: NDArray) -> NDArray:
     """The elements of `x` that `index` names, in its shape.
@@ -32,8 +34,8 @@ def gather(x: NDArray, dim: int, index: NDArray) -> NDArray:
     if index.size == 0:
         return np.empty(index.shape, x.dtype)
     _check_dims("input", x, index)
-    dim %= max(1, x.ndim)
-    if not _fits(index.shape, x.shape, dim):
+    dim %= x.ndim or 1
+    if index.shape != x.shape and not _fits(index.shape, x.shape, dim):
         d = next(d for d, (i, n) in enumerate(zip(index.shape, x.shape)) if i > n and d != dim)
         raise RuntimeError(
             f"Size does not match at dimension {d} expected index {list(index.shape)} to be no "
@@ -56,6 +58,21 @@ def gather_backward(grad: NDArray, x_shape: Ints, dim: int, index: NDArray) -> N
     if index.size:
         _add(out, dim % max(1, out.ndim), index, source)
     return narrow(out, grad.dtype)
+
+
+def take_along(x: NDArray, dim: int, index: NDArray) -> NDArray:
+    """``np.take_along_axis``, in a third of its time for few elements: the index is right."""
+    if index.size > _SMALL or not x.flags.c_contiguous:
+        return np.take_along_axis(x, index, dim)
+    return x.reshape(-1).take(_places(x.shape, dim, index))
+
+
+def put_along(out: NDArray, dim: int, index: NDArray, values: NDArray) -> None:
+    """``np.put_along_axis``, in a third of its time for few elements; `out` is contiguous."""
+    if index.size > _SMALL:
+        np.put_along_axis(out, index, values, dim)
+    else:
+        out.reshape(-1)[_places(out.shape, dim, index)] = values
 
 
 def scatter(x: NDArray, dim: int, index: NDArray, src: NDArray | complex) -> NDArray:
@@ -198,6 +215,8 @@ def _in_three(x: NDArray, dim: int) -> NDArray:
 
 def _corner(src: NDArray, index: NDArray) -> NDArray:
     """The part of `src` that `index` covers."""
+    if src.shape == index.shape:
+        return src
     if index.size == 0:
         return np.empty(index.shape, src.dtype)
     if src.ndim != index.ndim:  # one has no dimension, the other one
@@ -259,10 +278,10 @@ def _fits(index_shape: Ints, shape: Ints, free: int | None) -> bool:
 
 
 def _check_index(name: str, index: NDArray) -> None:
-    if index.size and index.dtype not in (np.int32, np.int64):
+    if index.size and index.dtype not in _INDICES:
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
 
 
 def _check_dims(name: str, array: NDArray, index: NDArray) -> None:
-    if max(1, array.ndim) != max(1, index.ndim):
+    if (array.ndim or 1) != (index.ndim or 1):
         raise RuntimeError(f"Index tensor must have the same number of dimensions as {name} tensor")

@@ -15,11 +15,12 @@ from ..threads import split
 from .compiled import Twins, twins
 from .half import narrow, widen
 from .pointwise import in_pieces
+from .rows import first_outside
 
 Ints = tuple[int, ...]
 
 # Arrays of fewer elements have no twins.
-SMALL = 512
+SMALL = 128
 # A twin adds up so many losses to one sum, and a thread takes up so many sums at a time.
 PART = 4096
 PARTS = 16
@@ -76,7 +77,6 @@ def nll_loss(
     no class.
     """
     _check(x.shape, target, weight)
-    wide = widen(x)
     fast = _nll_twins(x, target, weight, reduction)
     if fast is not None:
         found = np.empty(3)
@@ -86,6 +86,7 @@ def nll_loss(
             mean = reduction == "mean"
             out = total if not mean else total / count if count else np.nan
             return np.array(out, x.dtype), np.array(count, x.dtype)
+    wide = widen(x)
     rows = _plain_rows(x.shape, target, weight, ignore_index)
     if rows is not None:
         return _plain_loss(wide[rows, target], reduction, x.dtype)
@@ -152,7 +153,7 @@ def _plain_rows(
     """The numbers of the rows of (N, C) if each counts once; None for any other case."""
     if weight is not None or ignore_index >= 0 or len(x_shape) != 2 or target.size == 0:
         return None
-    if target.min() < 0 or target.max() >= x_shape[1]:
+    if target.dtype != np.int64 or first_outside(target, x_shape[1]) is not None:
         return None
     return np.arange(len(target))
 

@@ -81,7 +81,7 @@ def pointwise(formula: Any = None, *, twin: str = "") -> Any:
 
 
 def _computed_in(x: NDArray) -> np.dtype:
-    return _SINGLE if is_half(x.dtype) else x.dtype
+    return _SINGLE if x.itemsize == 2 and is_half(x.dtype) else x.dtype
 
 
 def in_pieces(
@@ -155,18 +155,19 @@ def _flattened(arrays: Sequence[NDArray]) -> list[NDArray] | None:
     The first may have another type than the others.
     """
     first = arrays[0]
+    shape, dtype = first.shape, arrays[1].dtype
     order = None
     if not first.flags.c_contiguous:
         order = sorted(range(first.ndim), key=first.strides.__getitem__, reverse=True)
     flat = []
     for array in arrays:
-        if array.shape != first.shape or (array.dtype != arrays[1].dtype and array is not first):
+        if array.shape != shape or (array.dtype != dtype and array is not first):
             return None
         turned = array if order is None else array.transpose(order)
         flags = turned.flags
         if not (flags.c_contiguous and flags.aligned):
             return None
-        flat.append(turned.reshape(-1))
+        flat.append(turned.ravel())
     return flat
 
 

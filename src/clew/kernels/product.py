@@ -26,12 +26,14 @@ from clew.threads import one_blas_thread, split
 from . import onednn
 from .windows import BLOCK_BYTES
 
-# A product of so many multiplications OpenBLAS does not split.
+# A product of so many multiplications OpenBLAS does not split, nor one of fewer.
 FEW = 1 << 18
 
 # From so many multiplications on, products of matrices are oneDNN's; from fewer where the right
-# factor lies column by column, as a layer's weight does, which OpenBLAS is slower with (measured).
-MANY, MANY_OF_COLUMNS = 1 << 20, 1 << 19
+# factor lies column by column, as a layer's weight does, which OpenBLAS is slower with. It is
+# faster for few such columns until there is more to do (measured).
+MANY, MANY_OF_COLUMNS, MANY_OF_FEW_COLUMNS = 1 << 20, 1 << 19, 1 << 21
+FEW_COLUMNS = 64
 
 # The same, of each matrix of a batch: they are oneDNN's one by one (measured).
 MANY_OF_EACH = 1 << 21
@@ -56,7 +58,7 @@ def product(
     the factors.
     """
     work = x.size * y.shape[-1]
-    if work < FEW:
+    if work <= FEW:
         return multiply(x, y, out)
     if x.dtype == y.dtype and x.dtype.kind in "fc" and x.ndim > 1 < y.ndim:
         if x.shape[-1] != y.shape[-2]:
@@ -75,7 +77,7 @@ def add_product(x: NDArray, y: NDArray, out: NDArray) -> None:
     `out` has the product's shape and any strides, and shares no element with the factors.
     """
     work = x.size * y.shape[-1]
-    if work < FEW:
+    if work <= FEW:
         out += np.matmul(x, y)
     elif x.ndim == 2:
         _of_matrices(x, y, out, add=True)
@@ -85,6 +87,23 @@ def add_product(x: NDArray, y: NDArray, out: NDArray) -> None:
     else:
         for place in np.ndindex(x.shape[:-2]):
             _of_matrices(x[place], y[place], out[place], add=True)
+
+
+def affine(x: NDArray, y: NDArray, start: NDArray) -> NDArray | None:
+    """``start + x @ y`` of matrices, where oneDNN multiplies them; None where it does not.
+
+    It adds the product to `start`, as PyTorch does: one pass less over the result.  All are of one
+    type; `start` is as large as the result, or a row of it.
+    """
+    work = x.size * y.shape[1]
+    if work < MANY_OF_COLUMNS or _fast(x.dtype, work, _enough(y)) is None:
+        return None
+    shape = (len(x), y.shape[1])
+    if x.shape[1] != len(y) or start.shape not in (shape, shape[1:]):
+        return None
+    out = np.empty(shape, x.dtype)
+    out[...] = start
+    return _of_matrices(x, y, out, add=True)
 
 
 def add_products(x: NDArray, y: NDArray, out: NDArray) -> None:
@@ -108,13 +127,20 @@ def _fast(dtype: np.dtype, work: int, enough: int) -> "onednn.Products | None":
     return found if found is not None and work <= found.most else None
 
 
+def _enough(y: NDArray) -> int:
+    """From how many multiplications on products with `y` are oneDNN's."""
+    if y.strides[0] >= y.strides[1]:
+        return MANY
+    return MANY_OF_COLUMNS if y.shape[1] > FEW_COLUMNS else MANY_OF_FEW_COLUMNS
+
+
 def _of_matrices(x: NDArray, y: NDArray, out: NDArray | None, add: bool = False) -> NDArray:
     """The product, by pieces of the longer side, so that the shorter one is what all read."""
     rows, columns = len(x), y.shape[1]
     if out is None:
         out = np.empty((rows, columns), x.dtype)
     work = x.size * columns
-    fast = _fast(x.dtype, work, MANY_OF_COLUMNS if y.strides[0] < y.strides[1] else MANY)
+    fast = _fast(x.dtype, work, _enough(y))
     if work < 2 * PIECE:
         if fast is None or not fast.multiply(x, y, out, add):
             with one_blas_thread:
@@ -143,7 +169,7 @@ def _of_batches(x: NDArray, y: NDArray, out: NDArray | None) -> NDArray:
     each = rows * inner * columns
     one_by_one = _fast(x.dtype, each, MANY_OF_EACH) is not None
     if not one_by_one and max(x.size * columns, y.size * rows) < 2 * PIECE:
-        if each < FEW:
+        if each <= FEW:
             return np.matmul(x, y, out)
         with one_blas_thread:
             return np.matmul(x, y, out)

@@ -142,7 +142,7 @@ def _check_index_add(x: NDArray, dim: int, index: NDArray, source: NDArray) -> N
 def first_outside(index: NDArray, size: int) -> int | None:
     """The first number of an index of int32 or int64 that is none of 0 to `size` - 1, or None."""
     # Without a sign, a negative number is larger than any size.
-    unsigned: Any = index.view(np.uint32 if index.dtype == np.int32 else np.uint64)
-    if index.size == 0 or unsigned.max() < size:
+    unsigned: Any = index.view(np.uint32 if index.itemsize == 4 else np.uint64)
+    if index.size == 0 or np.maximum.reduce(unsigned, None) < size:
         return None
     return int(index[unsigned >= size][0])

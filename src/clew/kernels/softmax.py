@@ -15,7 +15,7 @@ from .compiled import Twins, twins
 from .half import narrow, widen
 
 # Arrays of fewer elements have no twins, and threads take up no fewer at a time (20 to 40 us).
-SMALL = 512
+SMALL = 128
 GRAIN = 1 << 16
 # Twins do not take fewer columns than this, but a copy in which they are rows.
 FEW = 16
@@ -96,12 +96,16 @@ def _twins(x: NDArray) -> Twins | None:
 
 
 def _by_twin(name: str, dim: int, *arrays: NDArray) -> NDArray | None:
-    """What the twin of this name makes of the lines of some arrays; None: NumPy is to be used."""
-    first = arrays[0]
+    """What the twin of this name makes of the lines of an array or two; None: NumPy is to do it."""
+    first, last = arrays[0], arrays[-1]
     fast = _twins(first)
-    if fast is None or any(a.dtype != first.dtype or a.shape != first.shape for a in arrays):
+    if fast is None or last.dtype != first.dtype or last.shape != first.shape:
         return None
     dim %= first.ndim
+    if dim == 1 and first.ndim == 2:
+        rows = np.empty_like(first)
+        _split(getattr(fast, name), rows, *arrays)
+        return rows
     length, columns = first.shape[dim], prod(first.shape[dim + 1 :])
     if 1 < columns < FEW:
         turned = [np.ascontiguousarray(np.moveaxis(a, dim, -1)) for a in arrays]

@@ -234,11 +234,11 @@ def set_(
     pending = before_write(op, (self, source), NO_ATTRS, mask) if records else None
     self._array = array
     self._counter.bump("set_")
+    meta = self._ensure_meta()
+    meta.reshaped = True
     if pending is not None:
         after_write(pending, self, NO_ATTRS)
     tell_memory(self)
-    meta = self._ensure_meta()
-    meta.reshaped = True
     if not state.now.inference:  # as a leaf it is another one now
         meta.accumulator = None
     return self

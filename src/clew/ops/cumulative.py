@@ -5,6 +5,7 @@ Floats are accumulated in double precision, as PyTorch does on the CPU, halves i
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,13 @@ def cumsum(x: Any, *, dim: int, dtype: Any) -> Any:
 
 @cumsum.grad("self")
 def _(F: Any, grad: Any, *, dim: int) -> Any:
-    return F.cumsum_reversed(grad, dim=dim)
+    return grad if _is_one_slice(grad, dim) else F.cumsum_reversed(grad, dim=dim)
+
+
+def _is_one_slice(x: Any, dim: int) -> bool:
+    """Whether along `dim` there is nothing to add up or multiply."""
+    size = math.prod(x.shape)
+    return size < 2 or x.shape[dim] == 1
 
 
 @op("cumsum_reversed(self; dim)", publish=(), jvp="linear")
@@ -74,7 +81,7 @@ def cumprod(x: Any, *, dim: int, dtype: Any) -> Any:
 
 @cumprod.grad("self")
 def _(F: Any, grad: Any, self: Any, result: Any, *, dim: int) -> Any:
-    if not self.shape:
+    if _is_one_slice(self, dim):
         return grad
     return F.cumprod_backward(grad, conj(F, self), conj(F, result), dim=wrap_dim(dim, self.ndim))
 

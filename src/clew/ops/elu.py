@@ -89,13 +89,13 @@ op(
 )  # fmt: skip
 
 
-@op("elu_backward(grad_output, self; alpha, scale, input_scale, is_result)", publish=(),
+@op("elu_backward(grad_output, self_or_result; alpha, scale, input_scale, is_result)", publish=(),
     domain="off_kinks")  # fmt: skip
 @pointwise(twin="elu_backward")
 def elu_backward(
     grad: Any, x: Any, *, alpha: float, scale: float, input_scale: float, is_result: bool
 ) -> Any:
-    """`grad_output` times the slope of `elu` at the input, or where the result is `self`."""
+    """`grad_output` times the slope of `elu` at the input, or where the result is that."""
     out = np.asarray(np.minimum(x, 0))
     if is_result:
         out += alpha * scale
@@ -113,20 +113,20 @@ def elu_backward(
 
 @elu_backward.grad("grad_output")
 def _(
-    F: Any, grad: Any, self: Any, *,
+    F: Any, grad: Any, self_or_result: Any, *,
     alpha: float, scale: float, input_scale: float, is_result: bool,
 ) -> Any:  # fmt: skip
     return F.elu_backward(
-        grad, self, alpha=alpha, scale=scale, input_scale=input_scale, is_result=is_result
+        grad, self_or_result, alpha=alpha, scale=scale, input_scale=input_scale, is_result=is_result
     )
 
 
-@elu_backward.grad("self")
+@elu_backward.grad("self_or_result")
 def _(
-    F: Any, grad: Any, grad_output: Any, self: Any, *,
+    F: Any, grad: Any, grad_output: Any, self_or_result: Any, *,
     alpha: float, scale: float, input_scale: float, is_result: bool,
 ) -> Any:  # fmt: skip
     bend = grad * grad_output * input_scale
     if not is_result:
-        bend = bend * (alpha * scale * input_scale) * F.exp(self * input_scale)
-    return F.where(F.le(self, 0), bend, 0)
+        bend = bend * (alpha * scale * input_scale) * F.exp(self_or_result * input_scale)
+    return F.where(F.le(self_or_result, 0), bend, 0)

@@ -11,9 +11,9 @@ import numpy as np
 from clew.dtypes import scalar_name
 from clew.kernels.scatter import add_at
 from clew.op import op
-from clew.ops.layout import copy_alike, in_order_of
+from clew.ops.layout import copy_alike, in_order_of, zeros_in_order
 from clew.ops.scalars import checked_number
-from clew.storage import refuse_overlap
+from clew.storage import element_strides, refuse_overlap
 
 INTEGERS = frozenset(map(np.dtype, (np.int64, np.int32)))
 """The types of an index by positions."""
@@ -112,10 +112,22 @@ def explain(shape: tuple[int, ...], key: tuple[Any, ...]) -> IndexError:
 def index(x: Any, *indices: Any) -> Any:
     """The elements that integer arrays and masks name, None standing for a whole dimension."""
     key = as_key(x.shape, indices)
+    if not x.size:
+        _refuse_empty(x, key)
     try:
         return in_order_of(_read(x, key), x, key)
     except IndexError:
         raise explain(x.shape, key) from None
+
+
+def _refuse_empty(x: np.ndarray, key: tuple[Any, ...]) -> None:
+    """Refuse to look something up along a dimension of size 0, though there is nothing to find."""
+    looked_up = [(d, k) for d, k in enumerate(key) if not isinstance(k, slice)]
+    if (
+        all(k.size and k.dtype != np.bool_ for _, k in looked_up)
+        and any(not x.shape[d] for d, _ in looked_up)
+    ):  # fmt: skip
+        raise IndexError("index is out of bounds for dimension with size 0")
 
 
 def _read(x: np.ndarray, key: tuple[Any, ...]) -> Any:
@@ -158,8 +170,13 @@ def _write_at(x: Any, values: Any, *indices: Any, accumulate: bool) -> None:
     """``x[indices] = values``, or ``+=``."""
     key = as_key(x.shape, indices)
     if isinstance(values, np.ndarray):
-        if not is_fill(x, key, values):
+        if is_fill(x, key, values):
+            values = checked_number(values.item(), x.dtype)
+        else:
             refuse_overlap(x, values, same=False)
+            for index in indices:
+                if index.__class__ is np.ndarray and index.dtype is x.dtype:
+                    refuse_overlap(x, index, same=False)
             if not x.size:
                 _refuse_outside(x, key)
             _check_values(x, values)
@@ -330,14 +347,22 @@ def masked_select(x: Any, mask: Any) -> Any:
 @masked_select.grad("self")
 def _(F: Any, grad: Any, self: Any, mask: Any) -> Any:
     size = np.broadcast_shapes(tuple(self.shape), tuple(mask.shape))
-    return F.masked_select_backward(grad, mask, size=size)
+    stride: Any = ()  # unless somebody only records what is computed
+    if self.__class__ is np.ndarray:
+        stride = element_strides(self)
+    elif hasattr(self, "stride"):
+        stride = self.stride()
+    return F.masked_select_backward(grad, mask, size=size, stride=stride)
 
 
-@op("masked_select_backward(self, mask; size)", publish=(), node="MaskedScatterBackward0",
-    jvp="linear")  # fmt: skip
-def masked_select_backward(grad: Any, mask: Any, *, size: Any) -> Any:
-    """Zeros of `size` with `grad` where `mask` is true: the adjoint of `masked_select`."""
-    out = np.zeros(size, grad.dtype)
+@op("masked_select_backward(self, mask; size, stride)", publish=(), jvp="linear",
+    node="MaskedScatterBackward0")  # fmt: skip
+def masked_select_backward(grad: Any, mask: Any, *, size: Any, stride: Any) -> Any:
+    """Zeros of `size` with `grad` where `mask` is true: the adjoint of `masked_select`.
+
+    They lie in memory as the input, of these strides, expanded to `size`.
+    """
+    out = zeros_in_order(size, stride, grad.dtype)
     out[np.broadcast_to(mask, size)] = grad
     return out
 

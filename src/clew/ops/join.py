@@ -8,6 +8,7 @@ import numpy as np
 
 from clew.dtypes import scalar_name
 from clew.op import op
+from clew.ops.layout import empty_alike
 from clew.ops.rules import wrap_dim
 from clew.promotion import to_common
 
@@ -281,7 +282,9 @@ def flip(x: Any, *, dims: Any) -> Any:
     for i, d in enumerate(axes):
         if d in axes[:i]:
             raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
-    return np.flip(x, axes if x.ndim else ()).copy(order="K")
+    flipped = empty_alike(x)
+    flipped[...] = np.flip(x, axes if x.ndim else ())
+    return flipped
 
 
 @flip.grad("self")

@@ -69,6 +69,16 @@ def _spread(x: np.ndarray, shape: Ints, kind: Any) -> Ints:
     return (*(0,) * (len(shape) - x.ndim), *own)
 
 
+def by_second(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate an elementwise forward of two operands of which PyTorch asks the second first."""
+
+    @functools.wraps(forward)
+    def ordered(first: Any, second: Any, **attrs: Any) -> Any:
+        return in_order_of_operands(forward(first, second, **attrs), (second, first))
+
+    return ordered
+
+
 def in_axes(result: np.ndarray, axes: Ints) -> np.ndarray:
     """The array itself if it lies dense in memory with `axes` from slowest to fastest, or a copy
     that does."""
@@ -120,6 +130,12 @@ def empty_alike(x: np.ndarray, dtype: Any = None) -> np.ndarray:
     axes = slowest_first(x.shape, (x.strides,))  # NumPy would put expanded dimensions innermost
     made = np.empty([x.shape[a] for a in axes], dtype or x.dtype)
     return made.transpose(_inverse(axes))
+
+
+def zeros_in_order(size: Ints, stride: Ints, dtype: Any) -> np.ndarray:
+    """Zeros of `size`, the dimensions in the order of those of the strides of an operand."""
+    wide = (0,) * (len(size) - len(stride)) + tuple(stride)
+    return in_axes(np.zeros(size, dtype), slowest_first(size, (wide,)))
 
 
 def copy_alike(x: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ import numpy as np
 
 from clew.dtypes import legacy_type, scalar_name
 from clew.kernels.half import narrow, widen
+from clew.kernels.product import affine
 from clew.kernels.product import product as shared_product
 from clew.op import op
 from clew.ops.rules import conj
@@ -33,10 +34,12 @@ def product(x: Any, y: Any, kernel: str, multiply: Any = np.dot, *, keep_wide: b
     Raises:
         NotImplementedError: the operands are bools; `kernel` is named.
     """
+    if x.itemsize > 2:
+        return shared_product(multiply, x, y)
     kind = x.dtype.kind
     if kind == "b":
         raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
-    if x.dtype.itemsize == 2 and kind in "fV":
+    if kind in "fV":
         wide = np.asarray(shared_product(multiply, widen(x), widen(y)))
         return wide if keep_wide else narrow(wide, x.dtype)
     return shared_product(multiply, x, y)
@@ -78,15 +81,14 @@ def mm(x: Any, y: Any) -> Any:
     """
     if x.ndim != 2 or y.ndim != 2:
         raise RuntimeError(f"{'mat2' if x.ndim == 2 else 'self'} must be a matrix")
-    if x.dtype != y.dtype and x.shape[1] == y.shape[0]:
+    if x.shape[1] != y.shape[0]:
+        raise _sizes_disagree(x, y)
+    if x.dtype != y.dtype:
         raise RuntimeError(
             "expected m1 and m2 to have the same dtype, but got: "
             f"{cpp_name(x.dtype)} != {cpp_name(y.dtype)}"
         )
-    try:
-        return product(x, y, "addmm_impl_cpu_")
-    except ValueError:
-        raise _sizes_disagree(x, y) from None
+    return product(x, y, "addmm_impl_cpu_")
 
 
 @mm.grad("self")
@@ -272,6 +274,18 @@ def addmm(x: Any, left: Any, right: Any, *, beta: Any, alpha: Any) -> Any:
     Raises:
         RuntimeError: the operands' dimensions, sizes or types do not agree.
     """
+    if not (x.dtype is left.dtype is right.dtype and left.ndim == right.ndim == 2):
+        _check_addmm(x, left, right)
+    if alpha == 1 == beta and (found := affine(left, right, x)) is not None:
+        return found
+    try:
+        out = product(left, right, "addmm_impl_cpu_", keep_wide=True)
+    except ValueError:
+        raise _sizes_disagree(left, right) from None
+    return add_scaled(out, x, beta, alpha)
+
+
+def _check_addmm(x: Any, left: Any, right: Any) -> None:
     for name, array in (("self", x), ("mat1", left)):
         if array.dtype != right.dtype:
             raise RuntimeError(
@@ -281,11 +295,6 @@ def addmm(x: Any, left: Any, right: Any, *, beta: Any, alpha: Any) -> Any:
     if left.ndim != 2 or right.ndim != 2:
         name, wrong = ("mat1", left) if left.ndim != 2 else ("mat2", right)
         raise RuntimeError(f"{name} must be a matrix, got {wrong.ndim}-D tensor")
-    try:
-        out = product(left, right, "addmm_impl_cpu_", keep_wide=True)
-    except ValueError:
-        raise _sizes_disagree(left, right) from None
-    return add_scaled(out, x, beta, alpha)
 
 
 @addmm.grad("self")

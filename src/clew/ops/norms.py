@@ -110,21 +110,21 @@ def of_norm(F: Any, grad: Any, x: Any, ord: float, norm: Any, dim: Any, keepdim:
     if ord == 0:
         return None
     if ord == 1:
-        return F.sgn(x) * grad
+        return F.mul(F.sgn(x), grad)
     if ord == 2:
-        return grad * F.masked_fill(x / norm, F.eq(norm, 0), 0)
+        return F.mul(grad, F.masked_out(F.div(x, norm), F.eq(norm, 0)))
     size = F.abs(x)
     if ord in (inf, -inf):
         # The largest elements, nan among them, share the gradient.
         mask = F.cast_like(F.logical_or(F.eq(size, norm), F.isnan(size)), size)
-        return F.sgn(x) * (grad / F.sum(mask, dim, keepdim=True) * mask)
+        return F.mul(F.sgn(x), F.mul(F.div(grad, F.sum(mask, dim, keepdim=True)), mask))
     if ord < 1:
-        powers = F.masked_fill(F.pow_scalar(size, ord - 1), F.eq(x, 0), 0)
-        return F.sgn(x) * powers * grad * F.pow_scalar(norm, 1 - ord)
-    scale = F.masked_fill(grad / F.pow_scalar(norm, ord - 1), F.eq(norm, 0), 0)
+        powers = F.masked_out(F.pow_scalar(size, ord - 1), F.eq(x, 0))
+        return F.mul(F.mul(F.mul(F.sgn(x), powers), grad), F.pow_scalar(norm, 1 - ord))
+    scale = F.masked_out(F.div(grad, F.pow_scalar(norm, ord - 1)), F.eq(norm, 0))
     if ord < 2:
-        return F.sgn(x) * F.pow_scalar(size, ord - 1) * scale
-    return x * F.pow_scalar(size, ord - 2) * scale
+        return F.mul(F.mul(F.sgn(x), F.pow_scalar(size, ord - 1)), scale)
+    return F.mul(F.mul(x, F.pow_scalar(size, ord - 2)), scale)
 
 
 @linalg_vector_norm.grad("self")
@@ -186,9 +186,9 @@ def _(F: Any, grad: Any, self: Any, *, p: float, dim: int, maxnorm: float) -> An
     dims = _others(dim, self.ndim)
     norm = F.linalg_vector_norm(self, p, dims, True)
     inverse = 1 / (norm + 1e-7)
-    along = F.sum(F.real(grad * F.conj(self)), dims, True)
+    along = F.sum(F.real(F.mul(F.conj(self), grad)), dims, True)
     through_norm = of_norm(F, along, self, p, norm, dims, True)
-    scaled = maxnorm * inverse * (grad - inverse * through_norm)
+    scaled = F.mul(maxnorm * inverse, F.sub(grad, F.mul(inverse, through_norm)))
     return F.where(F.gt(norm, maxnorm), scaled, grad)
 
 

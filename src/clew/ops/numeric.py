@@ -154,13 +154,13 @@ def _copysign(x: Any, y: Any) -> Any:
 
 
 def _copysign_of_self(F: Any, grad: Any, self: Any, result: Any) -> Any:
-    return grad * F.masked_fill(result / self, F.eq(self, 0), 0)
+    return F.mul(grad, F.masked_out(F.div(result, self), F.eq(self, 0)))
 
 
 op("copysign(self, other)", _copysign, promote="floating", publish=(), inplace=True,
    complex=no_kernel("copysign_cpu"),
    tensors_only=True, domain="nonzero", self=_copysign_of_self,
-   other=lambda F, grad, result: F.zeros_like(grad))  # fmt: skip
+   other=lambda F, grad, result: F.full(grad, size=tuple(grad.shape), value=0))  # fmt: skip
 op("copysign_number(self, other)", _copysign, promote="floating", publish=(), inplace=True,
    complex=no_kernel("copysign_cpu"),
    node="CopysignBackward1", self=_copysign_of_self, domain="nonzero")  # fmt: skip

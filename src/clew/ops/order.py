@@ -123,9 +123,9 @@ def _check_selection(x: Any, dim: int, name: str) -> int:
     return dim
 
 
-def _refuse_bool(x: Any, name: str) -> None:
+def _refuse_bool(x: Any, kernel: str) -> None:
     if x.dtype.kind in "bc":
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{scalar_name(x.dtype)}'")
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(x.dtype)}'")
 
 
 @op("kthvalue(self; k, dim=-1, keepdim=False) -> values, indices", publish=(),
@@ -135,7 +135,7 @@ def kthvalue(x: Any, *, k: int, dim: int, keepdim: bool) -> Any:
     dim = _check_selection(x, dim, "kthvalue")
     if not 1 <= k <= (x.shape[dim] if x.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
-    _refuse_bool(x, "kthvalue")
+    _refuse_bool(x, "kthvalue_cpu")
     if x.ndim == 0:
         return x.copy(), np.zeros((), np.int64)
     places = np.take(stable_order(x, dim, False), [k - 1], axis=dim)
@@ -163,7 +163,7 @@ def _median(name: str, skip_nan: bool) -> None:
     node = name.capitalize()
 
     def of_all(x: Any) -> Any:
-        _refuse_bool(x, "median")
+        _refuse_bool(x, "median_cpu")
         flat = x.reshape(-1)
         if flat.size == 0:
             return np.full((), np.nan, x.dtype) if x.dtype.kind in "fV" else _lowest(x.dtype)
@@ -177,8 +177,7 @@ def _median(name: str, skip_nan: bool) -> None:
     @contiguous
     def along(x: Any, *, dim: int, keepdim: bool) -> Any:
         dim = _check_selection(x, dim, "median")
-        no_kernel("median_out").check(x)
-        _refuse_bool(x, "median")
+        _refuse_bool(x, "median_out")
         if x.ndim == 0:
             return x.copy(), np.zeros((), np.int64)
         return _at(x, _median_places(x, dim, skip_nan), dim, keepdim)

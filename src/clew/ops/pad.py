@@ -14,6 +14,7 @@ from clew import kernels
 from clew.dtypes import scalar_name
 from clew.kernels.half import narrow, widen
 from clew.op import op
+from clew.ops.layout import copy_alike
 
 if TYPE_CHECKING:
     from clew.kernels.pad import Amounts
@@ -51,6 +52,8 @@ def constant_pad_nd(x: Any, *, pad: Any, value: Any) -> Any:
         shape.append(size)
         source.append(slice(max(-before, 0), n - max(-after, 0)))
         target.append(slice(max(before, 0), size - max(after, 0)))
+    if all(n <= 0 for n in pad):  # what is left, laid out as it was
+        return copy_alike(x[tuple(source)])
     out = np.full(shape, np.asarray(0 if value is None else value).astype(x.dtype), x.dtype)
     out[tuple(target)] = x[tuple(source)]
     return out

@@ -19,6 +19,7 @@ from clew.kernels.select import choose, keep_where, limited, relu_in_place
 from clew.limits import finfo
 from clew.op import op
 from clew.ops.checks import clamp_real_only, floating_only, real_only
+from clew.ops.layout import by_second
 from clew.packing import two_kinds
 
 
@@ -81,7 +82,8 @@ def _(F: Any, grad: Any, result: Any) -> Any:
 
 
 @op("threshold_backward(grad_output, self; threshold)", publish=(), domain="off_kinks",
-    self=_constant)  # fmt: skip
+    mixes=False, self=_constant)  # fmt: skip
+@by_second
 @_or_mask
 @pointwise(twin="threshold_backward")
 def threshold_backward(grad: Any, x: Any, *, threshold: Any) -> Any:
@@ -164,7 +166,8 @@ op(
 
 
 @op("leaky_relu_backward(grad_output, self; negative_slope)", publish=(), domain="off_kinks",
-    self=_constant)  # fmt: skip
+    mixes=False, self=_constant)  # fmt: skip
+@by_second
 @pointwise(twin="leaky_relu_backward")
 def leaky_relu_backward(grad: Any, x: Any, *, negative_slope: float) -> Any:
     """`grad_output` where `self` is positive, else ``negative_slope * grad_output``."""

@@ -25,7 +25,7 @@ def pow(x: Any, y: Any) -> Any:
 
 @pow.grad("self")
 def _(F: Any, grad: Any, self: Any, exponent: Any, result: Any) -> Any:
-    value = grad * conj(F, exponent * F.pow(self, exponent - 1))
+    value = grad * conj(F, exponent * F.pow(self, F.sub(exponent, 1)))
     return F.where(exponent == 0, F.zeros_like(value), value)
 
 
@@ -55,7 +55,7 @@ def pow_scalar(x: Any, *, exponent: Any) -> Any:
 @pow_scalar.grad("self")
 def _(F: Any, grad: Any, self: Any, *, exponent: Any) -> Any:
     if exponent == 0:
-        return F.zeros_like(self)
+        return F.full(self, size=tuple(self.shape), value=0)
     return grad * conj(F, exponent * F.pow_scalar(self, exponent=exponent - 1))
 
 

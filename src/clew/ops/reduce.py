@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from clew.kernels.gather import put_along, take_along
 from clew.kernels.half import narrow
 from clew.kernels.pointwise import MANY
 from clew.kernels.reduce import kept, sums
 from clew.op import op
+from clew.ops.layout import laid_out_like
 from clew.ops.rules import conj, count, keep_dims, numpy_dtype, wrap_dim, wrap_dims
 from clew.packing import INDICES
 from clew.promotion import Refusal, no_kernel
@@ -70,7 +72,7 @@ def sum_to_size(x: Any, *, size: Any) -> Any:
     total = sums(x, axes) if axes and x.itemsize > 2 else None
     if total is None:
         total = np.sum(x, axis=axes, keepdims=True, dtype=x.dtype)
-    return total.reshape(size)
+    return np.asarray(total.reshape(size), order="C")
 
 
 @sum_to_size.grad("self")
@@ -110,7 +112,7 @@ def _spread(F: Any, grad: Any, shape: Any, n: int) -> Any:
     (small ones may be seen and written to, so they lie as PyTorch's)."""
     if grad.__class__ is np.ndarray and math.prod(shape) >= MANY:
         return F.expand(grad / n, size=shape)
-    return F.expand(grad, size=shape) / n
+    return F.div(F.expand(grad, size=shape), n)
 
 
 @op("mean(self; dim=None, keepdim=False, *, dtype=None)", node="MeanBackward1", publish=(),
@@ -174,10 +176,11 @@ def _extremum_with_index(name: str, argument: Any) -> Any:
             return x.copy(), np.zeros((), np.int64)
         if x.shape[d] == 0:
             raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
-        index = np.expand_dims(argument(x, axis=d), d)
-        values = np.take_along_axis(x, index, d)
+        index = argument(x, axis=d, keepdims=True)
+        values = take_along(x, d, index)
         if not keepdim:
-            values, index = np.squeeze(values, d), np.squeeze(index, d)
+            shape = x.shape[:d] + x.shape[d + 1 :]
+            values, index = values.reshape(shape), index.reshape(shape)
         return np.asarray(values, order="C"), np.asarray(index, np.int64, order="C")
 
     def rule(F: Any, grad: Any, self_shape: Any, indices: Any, *, dim: int, keepdim: bool) -> Any:
@@ -200,9 +203,11 @@ def put_values(x: Any, indices: Any, *, size: Any, dim: int, keepdim: bool) -> A
     out = np.zeros(size, x.dtype)
     if not size:
         return x.reshape(())
+    dim = wrap_dim(dim, out.ndim)
     if not keepdim:
-        x, indices = np.expand_dims(x, dim), np.expand_dims(indices, dim)
-    np.put_along_axis(out, indices, x, dim)
+        shape = (*size[:dim], 1, *size[dim + 1 :])
+        x, indices = x.reshape(shape), indices.reshape(shape)
+    put_along(out, dim, indices, x)
     return out
 
 
@@ -318,8 +323,11 @@ def _(F: Any, grad: Any, self: Any, result: Any) -> Any:
     if not self.shape:
         return F.clone(grad, memory_format=None)
     flat = F.reshape(self, (-1,))
-    others = F.products_of_others(flat, result, dim=0)
-    return grad * conj(F, F.reshape(others, tuple(self.shape)))
+    others = F.reshape(F.products_of_others(flat, result, dim=0), tuple(self.shape))
+    product = grad * conj(F, others)
+    if self.__class__ is np.ndarray and np.count_nonzero(self) != self.size - 1:
+        return laid_out_like(self, product)  # as PyTorch's, which then computes with `self` itself
+    return product
 
 
 @op("prod(self; dim, keepdim=False, *, dtype=None)", node="ProdBackward1", publish=())
@@ -335,7 +343,10 @@ def _(F: Any, grad: Any, self: Any, result: Any, *, dim: int, keepdim: bool) -> 
     if not shape:
         return F.clone(grad, memory_format=None)
     whole, product = (keep_dims(F, x, shape, dim, keepdim) for x in (grad, result))
-    return whole * conj(F, F.products_of_others(self, product, dim=dim))
+    values = getattr(self, "_array", self)
+    if shape[dim] == 1 and values.__class__ is np.ndarray and not values.all():
+        return whole  # laid out as it is, as PyTorch has it where it cannot divide by `self`
+    return F.mul(whole, conj(F, F.products_of_others(self, product, dim=dim)))
 
 
 def _prod(x: Any, axis: Any, keepdims: bool, dtype: Any) -> Any:

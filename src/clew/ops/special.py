@@ -25,7 +25,7 @@ def _function(name: str, kernel: Any, checked: str, rule: Any, **options: Any) -
         floating_only(x, checked)
         return kernel(x)
 
-    options = {"promote": "floating", "inplace": True, **options}
+    options = {"promote": "floating", "inplace": True, "mixes": True, **options}
     op(f"{name}(self)", forward, doc=kernel.__doc__, self=rule, **options)
 
 
@@ -33,11 +33,11 @@ def _function(name: str, kernel: Any, checked: str, rule: Any, **options: Any) -
 
 _function(
     "erf", erf_kernel, "erf_vml_cpu",
-    lambda F, grad, self: _SLOPE * F.exp(-F.pow_scalar(self, 2)) * grad, domain="real",
+    lambda F, grad, self: F.mul(_SLOPE * F.exp(-F.pow_scalar(self, 2)), grad), domain="real",
 )  # fmt: skip
 _function(
     "erfc", special.erfc, "erfc_vml_cpu",
-    lambda F, grad, self: -_SLOPE * F.exp(-F.pow_scalar(self, 2)) * grad, domain="real",
+    lambda F, grad, self: F.mul(-_SLOPE * F.exp(-F.pow_scalar(self, 2)), grad), domain="real",
 )  # fmt: skip
 
 
@@ -191,8 +191,11 @@ def logit(x: Any, *, eps: float | None) -> Any:
 
 @logit.grad("self")
 def _(F: Any, grad: Any, self: Any, *, eps: float | None) -> Any:
-    low, outside = (0.0, float("nan")) if eps is None else (eps, 0.0)
+    low = 0.0 if eps is None else eps
     inside = F.logical_and(F.ge(self, low), F.le(self, 1 - low))
+    if eps is None and not getattr(self, "requires_grad", False):  # as one operation, `grad` first
+        return F.div(grad, F.where(inside, self * (1 - self), float("nan")))
+    outside = float("nan") if eps is None else 0.0
     return F.where(inside, grad / (self * (1 - self)), outside)
 
 

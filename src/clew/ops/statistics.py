@@ -56,14 +56,14 @@ def _of_variance(F: Any, grad: Any, x: Any, dim: Any, correction: float, keepdim
     mean = F.mean_all(x) if dim is None else F.mean(x, dim, keepdim=True)
     if n <= 0 and (dim is None or not shape):
         return whole * F.where(F.eq(x, mean), float("nan"), inf)
-    return whole * (2.0 / n if n else inf) * (x - mean)
+    return F.mul(whole * (2.0 / n if n else inf), F.sub(x, mean))
 
 
 def _of_deviation(
     F: Any, grad: Any, x: Any, result: Any, dim: Any, correction: float, keepdim: bool
 ) -> Any:
     # The derivative of the square root at 0 is infinite; 0 is taken instead.
-    half = F.masked_fill(grad / (result * 2), F.eq(result, 0), 0)
+    half = F.masked_out(F.div(grad, result * 2), F.eq(result, 0))
     return _of_variance(F, half, x, dim, correction, keepdim)
 
 
@@ -160,8 +160,8 @@ def logsumexp(x: Any, *, dim: Any, keepdim: bool) -> Any:
 @logsumexp.grad("self")
 def _(F: Any, grad: Any, self: Any, result: Any, *, dim: Any, keepdim: bool) -> Any:
     shape = tuple(self.shape)
-    share = F.exp(self - keep_dims(F, result, shape, dim, keepdim))
-    return keep_dims(F, grad, shape, dim, keepdim) * conj(F, share)
+    share = F.exp(F.sub(self, keep_dims(F, result, shape, dim, keepdim)))
+    return F.mul(keep_dims(F, grad, shape, dim, keepdim), conj(F, share))
 
 
 # -- sums that leave out nan, and counts
@@ -187,7 +187,7 @@ def nansum(x: Any, *, dim: Any, keepdim: bool, dtype: Any) -> Any:
 def _(F: Any, grad: Any, self: Any, *, dim: Any, keepdim: bool) -> Any:
     shape = tuple(self.shape)
     whole = grad if dim is None else keep_dims(F, grad, shape, dim, keepdim)
-    return F.expand(whole, shape) * F.logical_not(F.isnan(self))
+    return F.mul(F.expand(whole, shape), F.logical_not(F.isnan(self)))
 
 
 @op("count_nonzero(self; dim=None)")

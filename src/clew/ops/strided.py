@@ -37,6 +37,8 @@ def refuse_outside(place: Geometry, flat: np.ndarray) -> None:
 
 @as_strided.grad("self")
 def _(F: Any, grad: Any, *, size: Any, stride: Any, storage_offset: int, base: Any) -> Any:
+    if 0 in grad.shape:  # PyTorch does not record this either
+        return F.full(grad, size=base.size, value=0)
     view = Geometry(tuple(size), tuple(stride), storage_offset)
     return F.add_strided(grad, view=view, base=base)
 

@@ -255,7 +255,7 @@ def round(x: Any, *, decimals: int) -> Any:
 
 
 op(
-    "in_order(self)", lambda x: x.copy(order="C"), publish=(), node="CloneBackward0",
+    "in_order(self)", lambda x: np.asarray(x, order="C"), publish=(), node="CloneBackward0",
     doc="A copy in order, for rules; of Tensors only where it is needed.", jvp="linear",
     domain="real", self=lambda F, grad: grad,
 )  # fmt: skip
@@ -293,13 +293,17 @@ def cast_like(x: Any, other: Any) -> Any:
 @op("zeros_like(self)", publish=(), domain="real")
 def zeros_like(x: Any) -> Any:
     """Zeros of the same shape and type; a constant."""
-    return np.zeros_like(x)
+    zeros = empty_alike(x)
+    zeros.fill(0)
+    return zeros
 
 
 @op("ones_like(self)", publish=(), domain="real")
 def ones_like(x: Any) -> Any:
     """Ones of the same shape and type; a constant."""
-    return np.ones_like(x)
+    ones = empty_alike(x)
+    ones.fill(1)
+    return ones
 
 
 @op("full(self; size, value)", publish=())

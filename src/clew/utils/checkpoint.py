@@ -210,7 +210,9 @@ class _Region:
         context: AbstractContextManager[Any],
     ) -> None:
         self.function = function
+        self.metas = ()
         self.args = [save_input(a) if isinstance(a, Tensor) else a for a in args]
+        self.makers = [a.grad_fn if isinstance(a, Tensor) else None for a in args]
         self.kwargs = kwargs
         self.context = context
         self.early_stop = True
@@ -230,8 +232,9 @@ class _Region:
 
     short_name = name
 
-    def edge_of_saved(self, saved: Any) -> None:
-        return None
+    def edge_of_saved(self, saved: Any) -> Any:
+        """The node that had made an argument."""
+        return next(node for arg, node in zip(self.args, self.makers) if arg is saved)
 
     def run(self, context: AbstractContextManager[Any], args: tuple[Any, ...]) -> Any:
         """The first run."""

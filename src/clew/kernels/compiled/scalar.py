@@ -66,13 +66,15 @@ def _exponentials(
     factors = tuple(map(number, coefficients))
     high, low, inverse = number(ln2[0]), number(ln2[1]), number(1 / math.log(2))
     lowest, highest = number(edges[0]), number(edges[1])
-    half, one, two, shift = number(0.5), number(1), number(2), integer(1)
+    zero, half, one, two, shift = number(0), number(0.5), number(1), number(2), integer(1)
     all_but_1 = number(-60)  # expm1 of it is -1
     tanh_is_1 = number(44)  # of half of it
 
     @inline
     def exp(x):
-        c = x if x > lowest else lowest  # also for NaN, which has no integer
+        # Of NaN, which has no integer, and where the result is 0, to which a processor rounds a
+        # product a hundred times as slowly, that of 0 is computed.
+        c = x if x > lowest else zero
         c = c if c < highest else highest
         n = np.floor(c * inverse + half)
         r = c - n * high - n * low
@@ -81,6 +83,7 @@ def _exponentials(
         whole = integer(n)
         first = integer(whole >> shift)
         result = p * power_of_two(first) * power_of_two(integer(whole - first))
+        result = result if x > lowest else zero
         return x if x != x else result
 
     @inline

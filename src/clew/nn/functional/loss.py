@@ -13,19 +13,30 @@ from typing import Any
 from clew import dtypes
 from clew.autograd.modes import no_grad
 from clew.dispatch import apply
-from clew.functions.calls import Tensor, call, refuse_gradients, require_tensors
+from clew.functions.calls import Tensor, are_tensors, call, refuse_gradients, require_tensors
 from clew.functions.create import ones_like
 from clew.functions.join import broadcast_tensors
 from clew.functions.linalg import broadcast_shape
 from clew.nn.functional.reduction import check_reduction, reduced, reduction_of
 from clew.op import REGISTRY
 
+_LOG_SOFTMAX, _NLL_LOSS, _NLL_LOSS_2D, _LOGIT_LOSS = (
+    REGISTRY[name]
+    for name in ("log_softmax", "nll_loss", "nll_loss_2d", "binary_cross_entropy_with_logits")
+)
+
+
+def _are_alike(x: Any, y: Any) -> bool:
+    """Whether both are tensors of one shape."""
+    return are_tensors(x, y) and x._array.shape == y._array.shape
+
+
 # -- regression
 
 
 def _pair(input: Tensor, target: Tensor) -> Any:
     """Input and target in one shape, with a warning if they had two."""
-    if target.size() == input.size():
+    if _are_alike(input, target) or target.size() == input.size():
         return input, target
     warnings.warn(
         f"Using a target size ({target.size()}) that is different to the input size "
@@ -275,7 +286,7 @@ def binary_cross_entropy_with_logits(
         ValueError: sizes differ.
     """
     reduction = reduction_of(reduction, size_average, reduce)
-    if target.size() != input.size():
+    if not _are_alike(input, target) and target.size() != input.size():
         raise ValueError(
             f"Target size ({target.size()}) must be the same as input size ({input.size()})"
         )
@@ -284,9 +295,10 @@ def binary_cross_entropy_with_logits(
         raise RuntimeError(
             "result type {} can't be cast to the desired output type {}".format(*names)
         )
-    name = "binary_cross_entropy_with_logits"
-    refuse_gradients(name, weight=weight, pos_weight=pos_weight)
-    return call(name, input, target, weight, pos_weight, reduction=reduction)
+    if weight is not None or pos_weight is not None:
+        refuse_gradients(_LOGIT_LOSS.name, weight=weight, pos_weight=pos_weight)
+    inputs = (input, target, weight, pos_weight)
+    return apply(_LOGIT_LOSS, inputs, {"reduction": reduction})
 
 
 # -- many classes
@@ -317,11 +329,11 @@ def nll_loss(
 def _nll_loss(
     input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignore_index: int
 ) -> Tensor:
-    name = "nll_loss" if input._array.ndim <= 2 else "nll_loss_2d"
+    op = _NLL_LOSS if input._array.ndim <= 2 else _NLL_LOSS_2D
     if weight is not None:
-        refuse_gradients(f"{name.replace('_2', '2')}_forward", weight=weight)
+        refuse_gradients(f"{op.name.replace('_2', '2')}_forward", weight=weight)
     attrs = {"reduction": reduction, "ignore_index": ignore_index}
-    return apply(REGISTRY[name], (input, target, weight), attrs)[0]
+    return apply(op, (input, target, weight), attrs)[0]
 
 
 def cross_entropy(
@@ -343,7 +355,8 @@ def cross_entropy(
         RuntimeError, ValueError: shapes, types or `label_smoothing` do not fit.
     """
     reduction = reduction_of(reduction, size_average, reduce)
-    require_tensors("cross_entropy_loss", input=input, target=target)
+    if not are_tensors(input, target):
+        require_tensors("cross_entropy_loss", input=input, target=target)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     shape = input._array.shape
@@ -357,7 +370,7 @@ def cross_entropy(
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
         return _of_probabilities(input, target, weight, reduction, label_smoothing, class_dim)
-    logs = call("log_softmax", input, dim=class_dim)
+    logs = apply(_LOG_SOFTMAX, (input,), {"dim": class_dim})
     losses = _nll_loss(logs, target, weight, reduction, ignore_index)
     if label_smoothing == 0:
         return losses
