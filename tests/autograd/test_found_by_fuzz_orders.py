@@ -363,12 +363,43 @@ def gradient_of_a_view_without_elements(t: Any) -> Any:
     return x.grad.requires_grad
 
 
+def graph_of_the_gradient_of_a_deviation(t: Any) -> Any:
+    found = []
+    for name in ("std", "var"):
+        for keepdim in (False, True):
+            x = t.tensor([1.0, 1.0, -1.0], requires_grad=True)
+            y = getattr(x, name)(-1, keepdim=keepdim)
+            (grad,) = t.autograd.grad(y.sum(), [x], create_graph=True)
+            product = grad.grad_fn
+            found.append((product, product._saved_self.shape,
+                          [n for n, _ in product.next_functions]))  # fmt: skip
+    return found
+
+
+def root_of_minus_infinity(t: Any) -> Any:
+    x = t.tensor([[-float("inf"), 4.0], [-1.0, 0.0]])
+    return [
+        ("inf" in str(root[0, 0].item()), root[0, 1], root[1, 1])
+        for root in (x ** t.tensor(0.5), x ** t.tensor([0.5]), x**0.5, x ** t.full((2, 2), 0.5))
+    ]
+
+
+def base_that_is_restrided_between(t: Any) -> Any:
+    base = t.stack([t.ones(3, 2, requires_grad=True)] * 2, 0)
+    view = base.movedim(-1, 0)
+    base.as_strided_((2,), (1,), 0)
+    view.mul_(1.5)
+    return said_by(t, lambda: base.sum().backward())
+
+
 PROGRAMS = [
     put_where_memory_is_shared, complex_number_at_a_mask, write_complex_to_expanded,
     types_are_looked_at_before_memory, operands_of_one_memory_by_data, median_of_bools,
     power_of_bool_has_no_derivative, sizes_are_looked_at_before_types, index_along_nothing,
     set_to_more_than_the_base_holds, write_of_what_has_lost_its_history,
     name_of_what_made_a_modified_result, base_that_begins_after_its_view,
+    graph_of_the_gradient_of_a_deviation, base_that_is_restrided_between,
+    root_of_minus_infinity,
     gradients_that_are_one_tensor, gradient_of_a_product_of_one_zero, gradient_of_another_type,
     parts_of_complex_gradients_share_memory, saved_input_that_was_detached,
     leaf_that_a_function_has_written, gradient_of_a_view_without_elements,

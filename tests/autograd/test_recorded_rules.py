@@ -86,6 +86,18 @@ CALLS = [
     "torch.nn.functional.hardswish(a*1,inplace=True)",
     "torch.nn.functional.mish(a*1,inplace=True)", "torch.nn.functional.leaky_relu_(a*1,0.1)",
     "torch.nn.functional.dropout(a*1,0.0,inplace=True)",
+    "torch.logaddexp(a, b)", "torch.logaddexp2(a, b)", "torch.ldexp(a, b)", "a.sinc()",
+    "z.sinc()", "a.erfinv()", "torch.special.erfcx(a)", "torch.special.log_ndtr(a)",
+    "torch.special.ndtri(a)", "torch.special.xlog1py(a, b)", "a.asin()", "a.acos()", "a.atanh()",
+    "(a+1).acosh()", "a.sinh()", "a.cosh()", "z.asin()", "z.acos()", "z.tan()",
+    "a.lgamma()", "a.digamma()", "torch.polygamma(1, a)", "a.i0()", "torch.special.entr(a)",
+    "torch.nn.functional.mse_loss(a, b)", "torch.nn.functional.mse_loss(b, a, reduction='none')",
+    "torch.nn.functional.smooth_l1_loss(a, b)", "torch.nn.functional.huber_loss(b, a)",
+    "torch.nn.functional.l1_loss(a, b)", "torch.nn.functional.soft_margin_loss(a, b)",
+    "torch.nn.functional.kl_div(a, b, reduction='sum')", "torch.nn.functional.logsigmoid(a)",
+    "torch.nn.functional.glu(s)", "torch.celu(a)", "torch.selu(a)", "torch.dist(a, b)",
+    "torch.cosine_similarity(a, b)", "torch.nn.functional.normalize(a)",
+    "torch.linalg.cross(a, b)",
 ]  # fmt: skip
 
 OF_OWN_NODES = [

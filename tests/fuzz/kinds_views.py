@@ -202,11 +202,11 @@ def setitem(c: Choices) -> str:
         keys += ["0, 0", ":, 0", ":, 1:", "0, ..., -1"]
     key = c.pick(keys)
     try:
-        shape = eval(f"t[{key}]", {"t": torch.empty(t.shape)}).shape
+        part = eval(f"t[{key}]", {"t": t.detach()})
     except IndexError:
-        shape = ()
+        part = t
     y = c.number() if c.chance(0.4) else c.tensor(
-        lambda v: (v.shape == shape or v.dim() == 0) and apart(v, t)
+        lambda v: (v.shape == part.shape or v.dim() == 0) and apart(v, part)
     )  # fmt: skip
     return f"{x}[{key}] = {y}"
 

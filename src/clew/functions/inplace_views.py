@@ -68,7 +68,8 @@ def _look_anew(target: Tensor, op: Op, attrs: dict[str, Any], name: str) -> Tens
         following, nr = target._gradient_edge()
         node = _NODES[op.name](plan, (following,), (nr,), saved, attrs, metas, here())
         target._edge = (node, 0)
-    if node is None and target._requires_grad and array.shape != target._array.shape:
+    is_leaf = node is None and target._requires_grad
+    if op.name == "as_strided" or (is_leaf and array.shape != target._array.shape):
         target._ensure_meta().reshaped = True
     target._array = array
     target._counter.bump(name)

@@ -20,7 +20,7 @@ from .rows import first_outside
 Ints = tuple[int, ...]
 
 # Arrays of fewer elements have no twins.
-SMALL = 128
+SMALL = 64
 # A twin adds up so many losses to one sum, and a thread takes up so many sums at a time.
 PART = 4096
 PARTS = 16
@@ -32,7 +32,10 @@ def total_of_pairs(name: str, x: NDArray, t: NDArray, number: float) -> float | 
     if fast is None or _differ(x, t) or not (_is_plain(x) and _is_plain(t)):
         return None
     totals, twin = np.empty(-(-x.size // PART)), getattr(fast, name + "_total")
-    first, second = x.reshape(-1), t.reshape(-1)
+    first, second = x.ravel(), t.ravel()
+    if len(totals) == 1:
+        twin(totals, first, second, number, 0, 1)
+        return totals.item()
     split(
         lambda start, stop: twin(totals, first, second, number, start, stop), len(totals), PARTS
     )  # fmt: skip
@@ -49,7 +52,7 @@ def slope_of_pairs(
     fast = _twins(x)
     if fast is None or grad.size != 1 or _differ(x, t):
         return None
-    factor = float(grad.reshape(())) * numbers[0]
+    factor = grad.item() * numbers[0]
     return in_pieces(getattr(fast, name + "_slope"), (x, t), (factor, *numbers[1:]))
 
 

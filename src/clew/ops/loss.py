@@ -6,6 +6,7 @@ own, ``<loss>_backward``; its rules give the second order.  `reduction` is "none
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,16 @@ def _share(x: Any, reduction: str) -> float:
     return max(count(tuple(x.shape), None), 1) if reduction == "mean" else 1
 
 
+def _each_from_the_other(
+    need: Sequence[bool], backward: Any, grad: Any, x: Any, t: Any, **attrs: Any
+) -> list[Any]:
+    """The gradients of a loss that is the same if the two change places."""
+    return [
+        backward(grad, x, t, **attrs) if need[0] else None,
+        backward(grad, t, x, **attrs) if need[1] else None,
+    ]
+
+
 def _both(need: Any, to_self: Any) -> list[Any]:
     """Gradients of a loss that depends on the difference of its inputs."""
     return [to_self if need[0] else None, -to_self if need[1] else None]
@@ -72,7 +83,7 @@ def _squared_difference(x: Any, t: Any) -> Any:
 
 @mse_loss.grad("self", "target")
 def _(F: Any, grad: Any, self: Any, target: Any, *, reduction: str, need: Any) -> Any:
-    return _both(need, F.mse_loss_backward(grad, self, target, reduction=reduction))
+    return _each_from_the_other(need, F.mse_loss_backward, grad, self, target, reduction=reduction)
 
 
 @op("mse_loss_backward(grad_output, self, target; reduction)", **_PAIR)
@@ -131,9 +142,8 @@ def _rounded_distance(x: Any, t: Any, *, radius: float, scale: float) -> Any:
 
 @smooth_l1_loss.grad("self", "target")
 def _(F: Any, grad: Any, self: Any, target: Any, *, reduction: str, beta: float, need: Any) -> Any:
-    return _both(
-        need, F.smooth_l1_loss_backward(grad, self, target, reduction=reduction, beta=beta)
-    )
+    backward = F.smooth_l1_loss_backward
+    return _each_from_the_other(need, backward, grad, self, target, reduction=reduction, beta=beta)
 
 
 @op("smooth_l1_loss_backward(grad_output, self, target; reduction, beta)",
@@ -188,7 +198,9 @@ def huber_loss(x: Any, t: Any, *, reduction: str, delta: float) -> Any:
 
 @huber_loss.grad("self", "target")
 def _(F: Any, grad: Any, self: Any, target: Any, *, reduction: str, delta: float, need: Any) -> Any:
-    return _both(need, F.huber_loss_backward(grad, self, target, reduction=reduction, delta=delta))
+    return _each_from_the_other(
+        need, F.huber_loss_backward, grad, self, target, reduction=reduction, delta=delta
+    )
 
 
 @op("huber_loss_backward(grad_output, self, target; reduction, delta)",
@@ -339,7 +351,7 @@ def _(
     slope = -self
     if pos_weight is not None:
         slope = slope - (pos_weight - 1) * F.log_sigmoid(self)
-    grad = grad * slope / _share(self, reduction)
+    grad = F.mul(slope, grad) / _share(self, reduction)
     return grad if weight is None else grad * weight
 
 

@@ -31,7 +31,7 @@ def _widened(function: Any, x: Any, y: Any) -> Any:
 # -- logarithms
 
 
-def _log_sum(name: str, function: Any, exponential: str, refused: str = "biu") -> None:
+def _log_sum(name: str, function: Any, exponential: str, power: Any, refused: str = "biu") -> None:
     def forward(x: Any, y: Any) -> Any:
         _not_for(x, refused, name)
         if x.dtype.kind == "c":
@@ -39,10 +39,10 @@ def _log_sum(name: str, function: Any, exponential: str, refused: str = "biu") -
         return _widened(function, x, y)
 
     def of_self(F: Any, grad: Any, self: Any, other: Any) -> Any:
-        return grad / F.conj(1 + getattr(F, exponential)(other - self))
+        return grad / conj(F, 1 + power(F, other - self))
 
     def of_other(F: Any, grad: Any, self: Any, other: Any) -> Any:
-        return grad / F.conj(1 + getattr(F, exponential)(self - other))
+        return grad / conj(F, 1 + power(F, self - other))
 
     op(
         f"{name}(self, other)", forward, promote="arithmetic", tensors_only=True, domain="real",
@@ -62,8 +62,8 @@ def _logaddexp(x: Any, y: Any) -> Any:
     return np.logaddexp(x, y)
 
 
-_log_sum("logaddexp", _logaddexp, "exp")
-_log_sum("logaddexp2", np.logaddexp2, "exp2", refused="biuc")
+_log_sum("logaddexp", _logaddexp, "exp", lambda F, x: F.exp(x))
+_log_sum("logaddexp2", np.logaddexp2, "exp2", lambda F, x: F.rpow(x, 2.0), refused="biuc")
 
 
 def _xlogy(x: Any, y: Any) -> Any:
@@ -108,7 +108,7 @@ def _(F: Any, grad: Any, other: Any, result: Any) -> Any:
 
 @ldexp.grad("other")
 def _(F: Any, grad: Any, result: Any) -> Any:
-    return grad * conj(F, result * log(2))
+    return grad * conj(F, result) * log(2)
 
 
 @op("frexp(self) -> mantissa, exponent", publish=(), tensors_only=True, no_grad_outputs=(1,))
@@ -214,8 +214,9 @@ def sinc(x: Any) -> Any:
 @sinc.grad("self")
 def _(F: Any, grad: Any, self: Any) -> Any:
     wave = self * pi
-    slope = (wave * F.cos(wave) - F.sin(wave)) / (self * wave)
-    return grad * F.conj(F.where(F.eq(self, 0), 0, slope))
+    square = self * self * pi
+    slope = (wave * F.cos(wave) - F.sin(wave)) / square
+    return F.where(F.eq(square, 0), 0, grad * conj(F, slope))
 
 
 def _scaling(name: str, factor: float, node: str, doc: str) -> None:

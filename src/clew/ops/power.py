@@ -20,7 +20,10 @@ from clew.promotion import arithmetic
     **_ARITHMETIC)  # fmt: skip
 def pow(x: Any, y: Any) -> Any:
     """``self ** exponent`` of two tensors."""
-    return _power(x, y)
+    result = _power(x, y)
+    if y.size == 1 and y.dtype.kind == "f" and y.item() == 0.5:  # NumPy takes the square root
+        result = np.where(np.equal(x, -math.inf), result.dtype.type(math.inf), result)
+    return result
 
 
 @pow.grad("self")

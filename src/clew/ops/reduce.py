@@ -110,8 +110,11 @@ def _(F: Any, grad: Any, self_shape: Any) -> Any:
 def _spread(F: Any, grad: Any, shape: Any, n: int) -> Any:
     """``expand(grad, shape) / n``, as PyTorch records it; of large arrays few elements are divided
     (small ones may be seen and written to, so they lie as PyTorch's)."""
-    if grad.__class__ is np.ndarray and math.prod(shape) >= MANY:
-        return F.expand(grad / n, size=shape)
+    if grad.__class__ is np.ndarray:
+        if math.prod(shape) >= MANY:
+            return F.expand(grad / n, size=shape)
+        if not grad.ndim and grad.itemsize > 2:
+            return np.full(shape, grad / n, grad.dtype)
     return F.div(F.expand(grad, size=shape), n)
 
 

@@ -42,21 +42,20 @@ _function(
 
 
 def _of_erfinv(F: Any, grad: Any, self: Any) -> Any:
-    inverse = F.erfinv(self)
-    return grad * (F.exp(inverse * inverse) / _SLOPE)
+    return F.mul(F.exp(F.pow_scalar(F.erfinv(self), 2)) * (1 / _SLOPE), grad)
 
 
 _function("erfinv", special.erfinv, "erfinv_vml_cpu", _of_erfinv, domain="unit")
 _function(
     "special_erfcx", special.erfcx, "erfcx_cpu",
-    lambda F, grad, self, result: grad * (2 * self * result - _SLOPE), domain="real",
+    lambda F, grad, self, result: F.mul(2 * self * result - _SLOPE, grad), domain="real",
     inplace=False, publish=("special",),
 )  # fmt: skip
 
 
 def _of_log_ndtr(F: Any, grad: Any, self: Any, result: Any) -> Any:
     # The density over the probability, both as logarithms: neither underflows.
-    return grad * (F.exp(-0.5 * self * self - result) / sqrt(2 * pi))
+    return grad / sqrt(2 * pi) * F.exp(-(result + F.pow_scalar(self, 2) / 2))
 
 
 _function(
@@ -74,7 +73,7 @@ def special_ndtri(x: Any) -> Any:
 
 @special_ndtri.grad("self")
 def _(F: Any, grad: Any, result: Any) -> Any:
-    return grad * (sqrt(2 * pi) * F.exp(0.5 * F.square(result)))
+    return grad * sqrt(2 * pi) * F.exp(F.pow_scalar(result, 2) / 2)
 
 
 # -- gamma functions
@@ -222,7 +221,7 @@ def _xlog1py(x: Any, y: Any) -> Any:
 
 def _xlog1py_of_self(F: Any, grad: Any, self: Any, other: Any) -> Any:
     nothing = both(F, F.eq(self, 0), other <= -1)
-    return F.where(nothing, 0, F.special_xlog1py(grad, other))
+    return F.masked_fill(F.special_xlog1py(grad, other), nothing, 0)
 
 
 def _xlog1py_of_other(F: Any, grad: Any, self: Any, other: Any) -> Any:

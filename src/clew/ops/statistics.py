@@ -52,7 +52,7 @@ def _rounded(value: Any, x: Any) -> Any:
 def _of_variance(F: Any, grad: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
     shape = tuple(x.shape)
     n = count(shape, dim) - correction
-    whole = grad if dim is None else keep_dims(F, grad, shape, dim, keepdim)
+    whole = grad if dim is None or len(shape) < 2 else keep_dims(F, grad, shape, dim, keepdim)
     mean = F.mean_all(x) if dim is None else F.mean(x, dim, keepdim=True)
     if n <= 0 and (dim is None or not shape):
         return whole * F.where(F.eq(x, mean), float("nan"), inf)

@@ -78,11 +78,11 @@ _function(
     domain="unit",
 )  # fmt: skip
 _function(
-    "asin", np.arcsin, lambda F, grad, self: grad * conj(F, F.rsqrt(1 - self * self)),
+    "asin", np.arcsin, lambda F, grad, self: grad * conj(F, F.rsqrt(-self * self + 1)),
     domain="unit", aliases=("arcsin",),
 )  # fmt: skip
 _function(
-    "acos", np.arccos, lambda F, grad, self: grad * -conj(F, F.rsqrt(1 - self * self)),
+    "acos", np.arccos, lambda F, grad, self: grad * -conj(F, F.rsqrt(-self * self + 1)),
     domain="unit", aliases=("arccos",),
 )  # fmt: skip
 _function(
@@ -123,7 +123,7 @@ _function(
     inplace="acosh_inplace",
 )  # fmt: skip
 _function(
-    "atanh", np.arctanh, lambda F, grad, self: grad / conj(F, 1 - self * self),
+    "atanh", np.arctanh, lambda F, grad, self: grad * 1 / conj(F, 1 - F.pow_scalar(self, 2)),
     domain="unit", aliases=("arctanh",), inplace="atanh_inplace",
 )  # fmt: skip
 

@@ -235,7 +235,8 @@ def kl_div(
     if log_target:
         losses = target.exp() * (target - input)
     else:
-        losses = target.xlogy(target) - target * input
+        cross = target * input  # first, as in PyTorch
+        losses = target.xlogy(target) - cross
     losses = reduced(losses, reduction)
     return losses / input.size(0) if per_sample and input.ndim else losses
 
