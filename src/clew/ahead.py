@@ -5,8 +5,9 @@ Layer 0: imports the standard library only, for ``import clew`` begins here.
 Note [Compiled core]
     The modules in `MODULES` are plain Python, and run as that.  ``clew compile`` makes extension
     modules of the same files with Cython, which a ``.pxd`` file beside each tells the types; that
-    is all it is given.  They lie in a folder named by a digest of these sources and by the version
-    of Python, so whatever else is installed or edited later does not find them and runs as Python.
+    is all it is given.  They lie in a folder named by a digest of these sources, of where they are
+    and of the version of Python, so whatever else is installed or edited later does not find them
+    and runs as Python.
     ``import clew`` puts that folder in front of the package's own, on its ``__path__``.
 
     A field of a class is fast to reach where the type of the variable is known.  So what holds a
@@ -44,7 +45,7 @@ def sources() -> list[Path]:
 
 def folder() -> Path:
     """Where the compiled modules of these sources and this Python belong."""
-    digest = hashlib.sha256(EXTENSION_SUFFIXES[0].encode())
+    digest = hashlib.sha256(f"{EXTENSION_SUFFIXES[0]} {SOURCE}".encode())
     for path in sources():
         digest.update(path.read_bytes())
     return ROOT / digest.hexdigest()[:16]

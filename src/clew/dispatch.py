@@ -391,6 +391,10 @@ _BACKWARD = ("a backward pass without create_graph", None)
 _PLAIN = frozenset({bool, int, float, complex})
 
 
+_NUMBERS = (Number, np.generic)
+"""By name, since of a tuple that is written out Cython passes over what `Number` may raise: Ctrl-C."""
+
+
 class OperandError(TypeError):
     """An operand is neither a tensor nor a number."""
 
@@ -404,7 +408,7 @@ def _operand(op: Op, x: Any, index: int) -> Any:
     name = op.inputs[min(index, len(op.inputs) - 1)]
     if x is None and op.input_defaults[name] is None:
         return x
-    if isinstance(x, (Number, np.generic)) and not op.tensors_only:
+    if isinstance(x, _NUMBERS) and not op.tensors_only:
         x = x.item() if isinstance(x, np.generic) else x
         return x if isinstance(x, (bool, int, float, complex)) else float(x)
     name = "input" if name == "self" else name
