@@ -392,7 +392,7 @@ _PLAIN = frozenset({bool, int, float, complex})
 
 
 _NUMBERS = (Number, np.generic)
-"""By name, since of a tuple that is written out Cython passes over what `Number` may raise: Ctrl-C."""
+"""By name: in a tuple that is written out, Cython passes over what `Number` may raise: Ctrl-C."""
 
 
 class OperandError(TypeError):
