@@ -246,7 +246,7 @@ def optimizer_stepped_between(t):
     g_loss.backward()
 
 
-TEACHING = [
+PROGRAMS = [
     detached, detached_in_place, through_data, computed_without_recording,
     computed_in_inference_mode, recording_turned_off, not_differentiable, index_of_the_maximum,
     by_way_of_a_number, not_a_scalar, complex_scalar, gradient_of_another_shape,
@@ -258,7 +258,7 @@ TEACHING = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("program", TEACHING, ids=lambda p: p.__name__)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_teaches(program):
     check_teaches(program)
 

@@ -183,7 +183,7 @@ def backward_into_a_constant(t):
     (x * z).sum().backward(inputs=[z])  #: asked
 
 
-TEACHING = [
+PROGRAMS = [
     leaf_written, parameter_updated, view_of_a_leaf_written, reshaped_leaf_written,
     one_of_several_views_written, split_written, base_of_several_views_written,
     view_without_recording_written, base_of_a_view_without_recording_written,
@@ -196,6 +196,6 @@ TEACHING = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("program", TEACHING, ids=lambda p: p.__name__)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_teaches(program):
     check_teaches(program)

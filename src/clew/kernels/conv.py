@@ -53,8 +53,9 @@ FEW_POSITIONS = 64
 COPY_COST, ADD_COST = 6, 40
 
 # The batch is split into at most so many pieces, of at least so many multiply-adds each, which
-# take one thread about a third of a millisecond (Note [Threads]).
-PIECES, PIECE = 8, 1 << 24
+# take one thread about a sixth of a millisecond (Note [Threads]). An element of the input or the
+# output costs as much as some of them, which is most of what a convolution of few channels costs.
+PIECES, PIECE, ELEMENT_COST = 8, 1 << 23, 48
 
 
 def conv_forward(
@@ -199,7 +200,8 @@ def _engine(
 
 def _grain(batch: int, w_shape: Ints, windows: Windows) -> int:
     """How many samples a piece of the batch has at least."""
-    positions = max(BLOCK_POSITIONS, PIECE // max(1, prod(w_shape)))
+    each = prod(w_shape) + ELEMENT_COST * sum(w_shape[:2])
+    positions = max(BLOCK_POSITIONS, PIECE // max(1, each))
     return max(-(-positions // max(1, prod(windows.out))), -(-batch // PIECES))
 
 

@@ -26,7 +26,7 @@ BLOCK = 1 << 14
 MANY = 1 << 11
 
 # Elements of a piece, which takes longer than to hand it to another thread (measured).
-PIECE = 1 << 18
+PIECE = 3 << 16
 
 _SINGLE = np.dtype(np.float32)
 

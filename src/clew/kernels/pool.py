@@ -23,9 +23,13 @@ from .windows import Ints, Windows, pad_first, view_first
 # one; otherwise the positions are gone through, for all windows at once (measured).
 MANY_POSITIONS = 32
 
-# NumPy goes through so many elements of the input at once, which stay in the cache; one thread
-# through so many (Note [Threads]); and twins begin to pay with so many.
-BLOCK, GRAIN, SMALL = 1 << 18, 1 << 18, 1 << 10
+# NumPy goes through so many elements of the input at once, which stay in the cache, and twins begin
+# to pay with so many.
+BLOCK, SMALL = 1 << 18, 1 << 10
+
+# Elements of the input that a thread goes through at least, and of the gradient, which takes less
+# for each (Note [Threads]).
+GRAIN, GRAIN_BACKWARD = 1 << 16, 1 << 17
 
 
 def max_pool(x: NDArray, windows: Windows) -> tuple[NDArray, NDArray]:
@@ -88,7 +92,7 @@ def max_pool_places_backward(
             out[start:stop], grad[start:stop], places[start:stop], corner.reshape(-1), shift
         )
 
-    split(run, planes, max(1, GRAIN // plane))
+    split(run, planes, max(1, GRAIN_BACKWARD // plane))
     return out.reshape(x_shape)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from clew.dtypes import of_numpy, scalar_name
 from clew.kernels.pointwise import pointwise
-from clew.kernels.select import choose, keep_where, limited, relu_in_place
+from clew.kernels.select import choose, keep_where, limited, relu_in_place, scale_elsewhere
 from clew.limits import finfo
 from clew.op import op
 from clew.ops.checks import clamp_real_only, floating_only, real_only
@@ -173,8 +173,7 @@ def leaky_relu_backward(grad: Any, x: Any, *, negative_slope: float) -> Any:
     """`grad_output` where `self` is positive, else ``negative_slope * grad_output``."""
     positive = x if x.dtype == np.bool_ else np.greater(x, 0)  # Note [Packings]
     if 0 <= negative_slope <= 1:
-        slope = np.maximum(positive, negative_slope, dtype=grad.dtype)
-        return np.multiply(grad, slope)
+        return scale_elsewhere(positive, grad, negative_slope)
     return choose(positive, grad, np.multiply(grad, negative_slope))
 
 

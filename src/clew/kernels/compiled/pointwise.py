@@ -210,6 +210,20 @@ def leaky_relu_backward(out, grad, x, negative_slope):
         out[i] = grad[i] * (one if x[i] > zero else negative_slope)
 
 
+@kernel("f[::1]", "f[::1], boolean[::1]")
+def keep_where(out, x, mask):
+    zero = x.dtype.type(0)
+    for i in range(out.shape[0]):
+        out[i] = x[i] if mask[i] else zero
+
+
+@kernel("f[::1]", "f[::1], boolean[::1], f")
+def scale_elsewhere(out, x, mask, factor):
+    one = x.dtype.type(1)
+    for i in range(out.shape[0]):
+        out[i] = x[i] * (one if mask[i] else factor)
+
+
 @kernel("f[::1]", "f[::1], f, f")
 def hardtanh(out, x, low, high):
     for i in range(out.shape[0]):
