@@ -20,7 +20,7 @@ from clew.inspect.text import bytes_text
 
 _DESCRIPTION = """\
 Compile the modules that every operation passes, with Cython and a C compiler: small operations
-then take about half of the time.  The same code runs either way, with the same results.  What is
+then take two thirds of the time.  The same code runs either way, with the same results.  What is
 made lies in clew's own folder and is used by all programs of this installation from then on;
 CLEW_COMPILED=0 runs one without it:
   clew compile
