@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import os
 import platform
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import geometric_mean
@@ -62,18 +61,20 @@ def time_table(results: list[Result], threads: int, rounds: int) -> str:
         + [_ratio(r.ratio(e)) for e in ("clew", *others)]
         for r in results
     ]
-    return head + _table(titles, rows) + _summary(results, lambda r: r.ratio("clew"))
+    table = head + _table(titles, rows)
+    ours = [engine for engine in ("clew", *others) if engine.startswith("clew")]
+    return table + "".join([_summary(results, engine) for engine in ours])
 
 
-def _summary(results: list[Result], ratio_of: Callable[[Result], float | None]) -> str:
-    pairs = [(r.workload, ratio_of(r)) for r in results if r.workload not in EXTRA]
+def _summary(results: list[Result], engine: str) -> str:
+    pairs = [(r.workload, r.ratio(engine)) for r in results if r.workload not in EXTRA]
     ratios = {workload: ratio for workload, ratio in pairs if ratio is not None}
     if not ratios:
         return ""
     above = [workload for workload, ratio in ratios.items() if ratio > LIMIT]
     text = (
-        f"\n\nclew, {len(ratios)} workloads: geometric mean {geometric_mean(ratios.values()):.2f}, "
-        f"{len(above)} above {LIMIT}"
+        f"\n\n{ADAPTERS[engine][1]}, {len(ratios)} workloads: geometric mean "
+        f"{geometric_mean(ratios.values()):.2f}, {len(above)} above {LIMIT}"
     )
     return text + (f" ({', '.join(above)})." if above else ".")
 

@@ -6,6 +6,7 @@ that up, and returns a `named.Named` or a `functional.Functional`.
 
 ADAPTERS = {
     "clew": ("with_clew", "clew"),
+    "clew-compiled": ("with_compiled_core", "clew, compiled"),
     "torch": ("with_torch", "torch"),
     "torch-fused": ("with_fused_optimizers", "fused optimizers"),
     "torch-compile": ("with_torch_compile", "torch.compile"),

@@ -1,5 +1,6 @@
-"""clew, as it is."""
+"""clew as it is installed, its modules run as Python."""
 
+import os
 from typing import Any
 
 from workloads.step import Step
@@ -22,7 +23,9 @@ class Clew(Named):
         return sum({s.storage: s.storage_nbytes for s in kept if s.storage not in apart}.values())
 
 
-def load(threads: int) -> Named:
+def load(threads: int, compiled: str = "0") -> Named:
+    """The engine; `compiled` says whether it uses what ``clew compile`` has made."""
+    os.environ["CLEW_COMPILED"] = compiled
     import clew
 
     clew.set_num_threads(threads)
