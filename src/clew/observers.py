@@ -7,6 +7,7 @@ Then it asks for one event, ``for on_op in observers.on_op``, and meets only tho
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ class Observer:
         """A tensor stands on memory that no op gave it, or has become a leaf that requires grad.
 
         The memory is from a factory, an array, a file, or another tensor (``.data``, ``set_``).
+        Of a gradient that becomes the ``grad`` of a leaf as it is, `on_gradients` has told.
         """
 
     def before_inplace(
@@ -138,6 +140,20 @@ class Observers(list[Observer]):
 
 
 observers = Observers()
+
+
+class Calls(threading.local):
+    """What runs in this thread; known only of what began while anybody watched.
+
+    Attributes:
+        modules: the modules that are being called, outermost first.
+    """
+
+    def __init__(self) -> None:
+        self.modules: list[Any] = []
+
+
+calls = Calls()
 
 
 def tell_memory(tensor: Any) -> None:

@@ -84,8 +84,8 @@ class Tensor(TensorFields):
     # -- construction inside clew
 
     @classmethod
-    def _from_array(cls, array: np.ndarray, requires_grad: bool = False) -> Any:
-        """A leaf on this very array."""
+    def _from_array(cls, array: np.ndarray, requires_grad: bool = False, tell: bool = True) -> Any:
+        """A leaf on this very array; `tell` the observers, unless another event does."""
         t = new(cls)
         t._array = array
         t._counter = new_counter()
@@ -97,7 +97,7 @@ class Tensor(TensorFields):
         if state.now.inference:
             t._ensure_meta().inference = True
             t._cut = state.now.cut
-        if observers:
+        if tell and observers:
             tell_memory(t)
         if running:
             transforms.note_new(t)

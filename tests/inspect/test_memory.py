@@ -385,6 +385,60 @@ def test_module_paths_start_at_variables():
     assert modules == {"critic.0", "Sequential.0", "actor"}
 
 
+def test_a_module_is_named_after_the_variable_of_who_calls_the_outermost():
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Linear(2, 2)
+
+        def forward(self, x):
+            inner = self.body  # not what it is called outside
+            return inner(x)
+
+    with track("clew") as m:
+        block = Block()
+        kept = block(clew.ones(1, 2))
+    modules = {e.module for e in m.now.entries() if e.what in ("addmm", "linear")}
+    assert modules == {"block.body"}
+    del kept
+
+
+def test_nodes_of_a_module_share_no_metadata_that_can_be_written_to():
+    with track("clew"):
+        layer = nn.Linear(2, 2)
+        first, second = (layer(clew.ones(1, 2)).grad_fn for _ in range(2))
+        first.metadata["mine"] = 1
+    assert first.metadata == {"clew.module": "layer", "mine": 1}
+    assert second.metadata == {"clew.module": "layer"}
+
+
+def test_a_gradient_that_is_passed_on_is_counted_once():
+    a = clew.ones(10, requires_grad=True)
+    b = clew.ones(10, requires_grad=True)
+    with track("clew") as m:
+        start, seen = m.now.bytes, []
+        h = (a + b) + (a.exp() + b.view(2, 5).view(10))
+        h.register_hook(lambda grad: seen.append(m.now.bytes - start))
+        before = m.now.bytes - start
+        h.backward(clew.ones(10))
+        assert seen == [before + 40]  # the first gradient
+        del h
+        assert m.now.bytes - start == 80 == m.now.kinds["gradient"]
+
+
+def test_a_gradient_that_is_copied_for_its_leaf_is_counted_too():
+    w = clew.ones(10, requires_grad=True)
+    kept = []
+    w.register_hook(kept.append)
+    with track("clew") as m:
+        start, gradients = m.now.bytes, m.now.kinds["gradient"]
+        w.exp().sum().backward()
+        assert m.now.kinds["gradient"] - gradients == 40
+        assert m.now.bytes - start == 80
+        kept.clear()
+        assert m.now.bytes - start == 40
+
+
 # -- iterations
 
 

@@ -143,7 +143,7 @@ class ArrayAlgebra(Algebra):
         meta: Any = leaf._meta
         lies_like = _obeys_layout if meta.reshaped else _lies_like
         if _is_sole(grads, 0) and lies_like(grads[0], leaf._array):
-            leaf._grad = Tensor._from_array(grads[0])
+            leaf._grad = Tensor._from_array(grads[0], tell=False)
             return
         leaf._grad = Tensor._from_array(_copied(grads[0], leaf._array))
         if has_no_gaps(leaf._array):  # PyTorch writes into new memory laid out as the leaf's

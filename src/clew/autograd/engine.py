@@ -278,7 +278,7 @@ def _run_node(
     dependencies: dict[Node, int],
 ) -> Sequence[Node]:
     """Hooks, rules and release of one node; the nodes that have all their gradients now."""
-    if observers:
+    if observers.before_node:
         for before_node in observers.before_node:
             before_node(node)
     algebra, hooks, goals, needed = task.algebra, node.hooks, task.goals, None
@@ -318,9 +318,10 @@ def _tell(task: GraphTask, node: Node, buffers: dict[Node, list[Any]]) -> None:
     """Let observers know that a node has run."""
     for on_gradients in observers.on_gradients:
         on_gradients(node, buffers)
-    for on_node in observers.on_node:
-        on_node(node)
-    if not task.keep_graph:
+    if observers.on_node:
+        for on_node in observers.on_node:
+            on_node(node)
+    if observers.on_release and not task.keep_graph:
         for on_release in observers.on_release:
             on_release(node)
 

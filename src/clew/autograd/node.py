@@ -21,7 +21,7 @@ import re
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from numpy import ndarray
@@ -113,6 +113,7 @@ class Node:
         seq: the number that orders nodes by when they were made.
         site: the user's line that made it.
         hooks: its hooks, or None.
+        info: what is noted on it: None, its `metadata`, or what it shares with other nodes.
     """
 
     __slots__ = (
@@ -125,7 +126,7 @@ class Node:
     seq: int
     site: Any
     hooks: NodeHooks | None
-    info: dict[str, Any] | None
+    info: Mapping[str, Any] | None
 
     def __call__(self, *grads: Any) -> Any:
         """The gradients of the inputs, from those of the outputs, outside any backward pass.
@@ -172,8 +173,8 @@ class Node:
     @property
     def metadata(self) -> dict[str, Any]:
         """A dict for whoever wants to note something on this node."""
-        if self.info is None:
-            self.info = {}
+        if self.info.__class__ is not dict:
+            self.info = dict(self.info or ())
         return self.info
 
     def _sequence_nr(self) -> int:

@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from clew.autograd.node import FIRST, Node, OpNode, next_sequence_nr
-from clew.autograd.saved import PackedTensor, SavedTensor, SavedTuple
+from clew.autograd.node import FIRST, Node, next_sequence_nr
+from clew.autograd.saved import PackedTensor, SavedTensor, SavedTuple, SavedViewOutput
 from clew.autograd.saved_small import SavedSmall
 from clew.inspect.memory.engine import BEFORE, Engine
 from clew.inspect.memory.log import (
+    _GRADIENT,
     BUFFER,
-    GRADIENT,
     INPUT,
     MADE,
     OFTEN,
@@ -36,7 +36,7 @@ from clew.inspect.memory.log import (
     Log,
     Storage,
 )
-from clew.observers import Observer, observers
+from clew.observers import Observer, calls, observers
 from clew.op import Op
 from clew.site import _OWN_FILES, here
 from clew.storage import root
@@ -47,8 +47,8 @@ _array_of = Tensor._array.__get__  # type: ignore[attr-defined]
 
 _ndarray = np.ndarray
 
-_MODULE = "clew.module"
-"""Under this name a node's metadata hold the path of the module that made it."""
+_PACKED = frozenset({SavedTensor, SavedSmall, SavedViewOutput, PackedTensor})
+"""What may stand in a node for a tensor."""
 
 
 class ClewEngine(Engine, Observer):
@@ -57,12 +57,10 @@ class ClewEngine(Engine, Observer):
     name = "clew"
 
     def __init__(self, log: Log) -> None:
-        super().__init__(log, (_OWN_FILES,))
+        super().__init__(log, (_OWN_FILES,), calls, "_observed_call")
         # What every operation asks for.
-        self._running = self.modules.running
-        self._storages, self._queue, self._note = log.storages, log.queue, log.note
-        self.before_module = self.modules.enter  # type: ignore[method-assign]
-        self.after_module = self.modules.leave  # type: ignore[method-assign]
+        self._marks = self.modules.marks
+        self._queue, self._note = log.queue, log.note
         self.nodes_recorded = 0
         self._first_node = 0
         self._noted = 0
@@ -115,42 +113,43 @@ class ClewEngine(Engine, Observer):
         self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], node: Any,
         attrs: dict[str, Any],
     ) -> None:  # fmt: skip
-        paths = self._running.paths
-        path = paths[-1] if paths else ""
-        if op.__class__ is not Op or not op.view:
+        modules = calls.modules
+        module = (self._marks.get(id(modules[-1])) or self.modules.mark()) if modules else ""
+        is_op = op.__class__ is Op
+        if not (is_op and op.view):
+            note = self._note
             site = here(1) if node is None else node.site
-            what = op if op.__class__ is Op else op.__name__
-            storages, note = self._storages, self._note
+            made = (perf_counter(), site, module, op if is_op else op.__name__, TEMPORARY)
             for out in outputs:
-                if out is None:
-                    continue
-                array = out._array
-                owner = array if array.base is None else root(array)
-                key = id(owner)
-                known = storages.get(key)  # log.find() and log.born(), see Note [Queue]
-                if known is None or known() is not owner:
-                    storage = Storage(owner, note)
-                    storage.made = (
-                        perf_counter(), key, owner.nbytes, site, path, what, TEMPORARY
-                    )  # fmt: skip
-                    storage.place = None
+                if out is not None:
+                    owner = out._array
+                    if owner.base is not None:
+                        owner = root(owner)
+                    storage = Storage(owner, note)  # log.born(), see Note [Queue]
+                    storage.key, storage.nbytes, storage.made = id(owner), owner.nbytes, made
                     note(storage)
-                    storages[key] = storage
         if node is not None:
-            self._recorded(node, path)
+            self.nodes_recorded += 1
+            if node.info is None:
+                node.info = module or None
+            elif module:
+                node.metadata.update(module)
+            if not is_op:
+                self._see_all(node)
+            elif node.saved:
+                self._see_plain(node)
         if len(self._queue) > OFTEN:
             self.log.flush()
 
     def on_inplace(self, op: Any, target: Any, node: Any) -> None:
         if node is not None:
-            self._recorded(node, self.modules.path)
+            self.nodes_recorded += 1
+            if mark := self.modules.mark():
+                node.metadata.update(mark)
+            self._see_all(node)
 
     def on_tensor(self, tensor: Any) -> None:
-        array = _array_of(tensor)
-        owner = array if array.base is None else root(array)
-        storage = self._storages.get(id(owner))
-        if storage is None or storage() is not owner:
-            storage = self._storage(owner, self._role_of_made(), self._step or MADE)
+        storage = self._storage(_array_of(tensor), self._role_of_made(), self._step or MADE)
         if tensor._requires_grad or tensor.__class__ is not Tensor:
             self._see_leaf(tensor, storage)
 
@@ -169,25 +168,19 @@ class ClewEngine(Engine, Observer):
         if node is None:
             self._begun(buffers)
             return
-        storages, note = self._storages, self._note
+        note, made = self._note, None
         for following, output_nr in zip(node.next_nodes, node.next_nrs):
             buffer = buffers.get(following)
-            grad = buffer and buffer[output_nr]
-            if grad.__class__ is not _ndarray:  # a tensor, which an op made, or nothing
+            owner = buffer and buffer[output_nr]
+            if owner.__class__ is not _ndarray:  # a tensor, which an op made, or nothing
                 continue
-            owner = grad if grad.base is None else root(grad)
-            key = id(owner)
-            storage = storages.get(key)  # as in on_op()
-            if storage is None or storage() is not owner:
-                info = node.info
-                path = info.get(_MODULE, "") if info else ""
-                storage = Storage(owner, note)
-                storage.made = (
-                    perf_counter(), key, owner.nbytes, self._pass, path, node.name(), TEMPORARY
-                )  # fmt: skip
-                storage.place = None
-                note(storage)
-                storages[key] = storage
+            if made is None:
+                made = (perf_counter(), self._pass, node.info or "", node.name(), TEMPORARY)
+            if owner.base is not None:
+                owner = root(owner)
+            storage = Storage(owner, note)  # log.born(), see Note [Queue]
+            storage.key, storage.nbytes, storage.made = id(owner), owner.nbytes, made
+            note(storage)
         hooks = node.hooks
         if hooks is not None:
             for retain in hooks.retain.values():
@@ -199,30 +192,18 @@ class ClewEngine(Engine, Observer):
         """The gradients that a pass begins with."""
         log, site = self.log, self._pass
         for grad in itertools.chain.from_iterable(buffers.values()):
-            if grad.__class__ is not _ndarray:
-                continue
-            owner = root(grad)
-            storage = log.find(owner)
-            if storage is None:
+            if grad.__class__ is _ndarray:
+                owner = root(grad)
                 log.born(owner, owner.nbytes, site, "", SEED)
-            else:
-                log.is_first_gradient(storage, site)
+                log.is_first_gradient(id(owner), site)
 
     def on_accumulated(self, leaf: Any) -> None:
         grad = leaf._grad
-        if grad is None:
-            return
-        array = grad._array
-        owner = array if array.base is None else root(array)
-        storage = self._storages.get(id(owner))
-        if storage is None or storage() is not owner:
-            self._see_grad(leaf, grad)
-        elif storage.place is None or storage.place.free.kind > GRADIENT:
-            array = leaf._array
-            of = self._storages.get(id(array))
-            if of is None or of() is not array:
-                of = self.storage_of(leaf)
-            self.log.is_gradient(storage, of, self._pass)
+        if grad is not None:
+            array, of = grad._array, leaf._array
+            owner = array if array.base is None else root(array)
+            of = of if of.base is None else root(of)
+            self._note((_GRADIENT, id(owner), id(of), self._pass))
 
     def on_grad(self, leaf: Any) -> None:
         if leaf._grad is not None:
@@ -267,42 +248,39 @@ class ClewEngine(Engine, Observer):
     def tensors_in(self, value: Any) -> Iterator[Any]:
         return _tensors(value)
 
+    def _is_parameters(self, owner: np.ndarray) -> bool:
+        """Whether that is booked as the memory of a parameter."""
+        storage = self.log.storages.get(id(owner))
+        return storage is not None and storage() is owner and storage.place.kind == PARAMETER
+
     # -- what nodes keep
 
-    def _recorded(self, node: Any, path: str) -> None:
-        self.nodes_recorded += 1
-        if path:
-            if node.info is None:
-                node.info = {_MODULE: path}
-            else:
-                node.info[_MODULE] = path
-        if not isinstance(node, OpNode):
-            for name, saved in node.kept():
-                self._see_saved(node, name, saved)
-            return
-        kept = node.saved
-        if not kept:
-            return
-        storages, note, site = self._storages, self._note, node.site
-        # As node.kept(), _see_saved() and log.keep(), whose calls take longer than the rest.
-        for saved, save in zip(kept, node.plan.saves):
+    def _see_plain(self, node: Any) -> None:
+        """What the node of an operation keeps."""
+        # As _see_all() and log.keep(), whose calls take longer than the rest.
+        note = self._note
+        keeper = (node.site, node.op)
+        for saved, save in zip(node.saved, node.plan.saves):
             if saved.__class__ is SavedTensor and saved.packed is None:
-                array = saved.tensor._array
-                owner = array if array.base is None else root(array)
-                storage = storages.get(id(owner))
-                if storage is None or storage() is not owner:
-                    storage = self._storage(owner, TEMPORARY, BEFORE)
-                place = storage.place
-                if place is None or place.kind != PARAMETER:  # which lives anyway
-                    last = Kept(saved, note)
-                    last.by = (storage, site, node.op, save.name)
-                    note(last)
-            elif isinstance(saved, (SavedTensor, PackedTensor)):
+                owner = saved.tensor._array
+                if owner.base is not None:
+                    owner = root(owner)
+                    if self._is_parameters(owner):  # which need not be noted: it lives anyway
+                        continue
+                kept = Kept(saved, note)
+                kept.key, kept.by, kept.name = id(owner), keeper, save.name
+                note(kept)
+            elif saved.__class__ in _PACKED:
                 self._see_saved(node, save.name, saved)
             elif saved.__class__ is SavedTuple:
                 for part in saved.items:
                     if part is not None:
                         self._see_saved(node, save.name, part)
+
+    def _see_all(self, node: Any) -> None:
+        """What any node keeps."""
+        for name, saved in node.kept():
+            self._see_saved(node, name, saved)
 
     def _see_saved(self, node: Any, name: str, saved: Any) -> None:
         if isinstance(saved, SavedTensor) and saved.packed is None:
@@ -326,9 +304,7 @@ class ClewEngine(Engine, Observer):
             self._see_kept(saved, root(saved.tensor._array), by)
 
     def _see_kept(self, saved: Any, owner: np.ndarray, by: Described) -> None:
-        storage = self._storage(owner, TEMPORARY, BEFORE)
-        if storage.place is None or storage.place.kind != PARAMETER:
-            self.log.keep(storage, saved, *by)
+        self.log.keep(self._storage(owner, TEMPORARY, BEFORE), saved, *by)
 
 
 def _loaded(module: str, name: str) -> Any:

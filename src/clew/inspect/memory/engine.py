@@ -29,13 +29,15 @@ class Engine:
     Args:
         log: where to write.
         own: the beginnings of the paths of files that are not the program's.
+        running: as of `Modules`.
+        call: as of `Modules`.
     """
 
     name: str
 
-    def __init__(self, log: Log, own: tuple[str, ...]) -> None:
+    def __init__(self, log: Log, own: tuple[str, ...], running: Any, call: str = "") -> None:
         self.log = log
-        self.modules = Modules(log.modules, own, self._named)
+        self.modules = Modules(log.modules, own, self._named, running, call)
         self._passes: list[Site | None] = []  # the lines of the backward passes that run
         self._pass: Site | None = None  # of the innermost
         self._step: str | None = None  # the optimizer's step that runs
@@ -66,9 +68,9 @@ class Engine:
 
     def _see_grad(self, leaf: Any, grad: Any) -> None:
         """`grad` is the gradient of `leaf`."""
-        storage = self.storage_of(grad)
+        storage, of = self.storage_of(grad), self.storage_of(leaf)
         if storage is not None:
-            self.log.is_gradient(storage, self.storage_of(leaf), self._pass)
+            self.log.is_gradient(storage.key, None if of is None else of.key, self._pass)
 
     def _see_state(self, optimizer: Any) -> None:
         """The tensors in an optimizer's state belong to the modules of its parameters."""

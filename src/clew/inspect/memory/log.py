@@ -5,12 +5,17 @@ runs between the program's own operations; what the rows mean is worked out by `
 
 Note [Queue]
     The program waits while its operations are noted, and what runs between them runs on cold
-    caches.  So what happens is only put into a queue, and `Log.flush` turns it into rows, in its
-    order, many at a time.  A `Storage` stands in the queue twice: for its birth, with what made it,
-    and for its death, which it puts there itself, without any Python code of ours; so does a
-    `Kept`.  All else is a tuple.  For the same reason `clew_engine.py` writes the few lines of
-    `Log.born` and `Log.keep` out where every operation passes: a call costs as much as they do.
-    Whoever must know where a storage is booked by now (`Log.place`) has the queue flushed.
+    caches, at two or three times the price.  So what happens is only put into a queue, and
+    `Log.flush` turns it into rows, in its order, many at a time.  A `Storage` stands in the queue
+    twice: for its birth, and for its death, which it puts there itself, without any Python code of
+    ours; so does a `Kept`.  All else is a tuple.  For the same reason `clew_engine.py` writes the
+    few lines of `Log.born` and `Log.keep` out where every operation passes: a call costs as much.
+
+    What stands in the queue names storages by their keys, the ids of what owns the memory.  Memory
+    may be noted as born that is known already (a gradient that is passed on as it is).  When that
+    is booked, its key is one of the living: then the id cannot have been given to anything else
+    since, for a death is noted before the id is free.  Whoever must know at once whether a storage
+    is known, or where it is booked (`Log.find`, `Log.place`), has the queue booked.
 
 Note [Kinds of memory]
     A storage has one kind at a time, the first that holds of:
@@ -44,6 +49,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from clew.inspect.memory.modules import MARK
 from clew.site import Site
 
 PARAMETER, BUFFER, GRADIENT, STATE, INPUT, SAVED, TEMPORARY = range(7)
@@ -74,6 +80,11 @@ _pack = struct.Struct("=dqiiq").pack
 
 Described = tuple[Site | None, str, str]
 """An `Origin` or `Keeper` as a plain tuple."""
+
+Made = tuple[float, Site | None, Any, Any, int]
+"""A birth: when; site, module and what as of an `Origin`; and the kind.  What is born at once may
+have the same.  The module may be a mapping that has it under `MARK`, and `what` something with a
+``label``."""
 
 
 class Origin(NamedTuple):
@@ -133,10 +144,9 @@ class Storage(weakref.ref):
     """One storage while it is alive: the weak reference that tells of its death.
 
     Attributes:
-        made: until the birth is booked (when, key, size, site, module, what, kind), the middle
-            ones as of an `Origin`, but `what` may have a ``label`` instead of being a word.
-        key: the id of the object that owns the memory, when booked.
+        key: the id of the object that owns the memory.
         nbytes: its size, when booked.
+        made: until its birth is booked, how that was.
         place: where its bytes are booked; None before and after.
         keepers: how many saved tensors stand on it, when booked.
         keeper: what describes the first of them, if there are any.
@@ -144,10 +154,10 @@ class Storage(weakref.ref):
 
     __slots__ = ("keeper", "keepers", "key", "made", "nbytes", "place")
 
-    made: Any
-    place: Any  # Place | None
     key: int
     nbytes: int
+    made: Made | None
+    place: Any  # Place | None
     keepers: int
     keeper: Described
 
@@ -156,15 +166,19 @@ class Kept(weakref.ref):
     """A saved tensor that stands on a storage: the weak reference that tells of its end.
 
     Attributes:
-        by: until that is booked (storage, site, node, name), the last three as of a `Keeper`, but
-            the node may have a ``node_name`` instead of being one.
-        storage: the storage, when booked.
+        key: that of the storage.
+        by: until it is booked, site and node as of a `Keeper`; but the node may have a
+            ``node_name`` instead of being one.
+        name: as of a `Keeper`.
+        storage: the storage, when booked; None if it does not count.
     """
 
-    __slots__ = ("by", "storage")
+    __slots__ = ("by", "key", "name", "storage")
 
-    by: Any
-    storage: Storage
+    key: int
+    by: tuple[Site | None, Any] | None
+    name: str
+    storage: Storage | None
 
 
 def _key(site: Site | None, *rest: Any) -> tuple[Any, ...]:
@@ -185,7 +199,7 @@ class Log:
         full: may drop the oldest.
 
     Attributes:
-        storages: those that were alive not long ago, by their keys.
+        storages: those that are alive, by their keys, when booked.
         places: by their numbers.
         steps: (number of rows, which optimizer) at the end of each optimizer step.
         marks: the same at each mark of the user's, with 0.
@@ -218,21 +232,19 @@ class Log:
 
     def find(self, owner: Any) -> Storage | None:
         """The storage whose memory `owner` owns."""
+        self._book()
         storage = self.storages.get(id(owner))
-        # Dead ones stay for a while; another object may have the id by then.
         return storage if storage is not None and storage() is owner else None
 
     def born(
         self, owner: Any, nbytes: int, site: Site | None, module: str, what: Any,
         role: int = TEMPORARY,
     ) -> Storage:  # fmt: skip
-        """A storage is there that was not known; `what` is a word or has a ``label``."""
-        key = id(owner)
+        """A storage is there, perhaps for the first time; `what` is a word or has a ``label``."""
         storage = Storage(owner, self.note)
-        storage.made = (perf_counter(), key, nbytes, site, module, what, role)
-        storage.place = None
-        self.note(storage)  # first, so that what other threads note of it comes later
-        self.storages[key] = storage
+        storage.key, storage.nbytes = id(owner), nbytes
+        storage.made, storage.place = (perf_counter(), site, module, what, role), None
+        self.note(storage)
         return storage
 
     def keep(self, storage: Storage, saved: Any, site: Site | None, node: Any, name: str) -> None:
@@ -241,7 +253,7 @@ class Log:
         `node` is the node's name, or something with a ``node_name``.
         """
         kept = Kept(saved, self.note)
-        kept.by = (storage, site, node, name)
+        kept.key, kept.by, kept.name = storage.key, (site, node), name
         self.note(kept)
 
     def play(self, storage: Storage, role: int, origin: Described | None = None) -> None:
@@ -251,13 +263,14 @@ class Log:
         """
         self.note((_ROLE, storage, role, origin))
 
-    def is_gradient(self, storage: Storage, leaf: Storage | None, site: Site | None) -> None:
-        """The storage is that of a gradient of the leaf, computed at that line if one is given."""
-        self.note((_GRADIENT, storage, leaf, site))
+    def is_gradient(self, key: int, leaf: int | None, site: Site | None) -> None:
+        """The storage of that key is that of a gradient of the leaf, given by the key of its
+        storage; computed at that line if one is given."""
+        self.note((_GRADIENT, key, leaf, site))
 
-    def is_first_gradient(self, storage: Storage, site: Site | None) -> None:
-        """A backward pass, called at that line, begins with the storage."""
-        self.note((_FIRST, storage, site))
+    def is_first_gradient(self, key: int, site: Site | None) -> None:
+        """A backward pass, called at that line, begins with the storage of that key."""
+        self.note((_FIRST, key, site))
 
     def resize(self, storage: Storage, nbytes: int) -> None:
         """The storage has another size now."""
@@ -293,6 +306,8 @@ class Log:
             self._full()
 
     def _book(self) -> None:
+        if not self.queue:
+            return
         with self._one_at_a_time:
             count = len(self.queue)
             noted = self.queue[:count]
@@ -300,53 +315,73 @@ class Log:
             self._book_all(noted)
 
     def _book_all(self, noted: list[Any]) -> None:
-        rows, free, storages, pack = self._rows, self._free, self.storages, _pack
+        storages, kept, pack = self.storages, self._kept, _pack
+        rows: list[bytes] = []
+        add, last, time = rows.append, None, self._time
         for note in noted:
             kind = note.__class__
             if kind is Storage:
-                made = note.made
+                made, key = note.made, note.key
                 if made is not None:  # its birth
-                    note.made = None
-                    self._time, note.key, note.nbytes, site, module, what, role = made
-                    if what.__class__ is not str:
-                        what = what.label
-                    note.place = place = free.get(
-                        (module, what, role)
-                        if site is None
-                        else (id(site[0]), site[1], module, what, role)
-                    ) or self._free_place(site, module, what, role)
-                    note.keepers = 0
-                    rows += pack(self._time, note.key, NOWHERE, place.number, note.nbytes)
-                else:
-                    key, place, note.place = note.key, note.place, None
-                    if storages.get(key) is note:
-                        del storages[key]
-                    rows += pack(self._time, key, place.number, NOWHERE, note.nbytes)
+                    note.made = note.place = None
+                    if key in storages:
+                        continue
+                    storages[key] = note
+                    if made is not last:
+                        last, time, place = made, made[0], self._place_of(made)
+                    note.place, note.keepers = place, 0
+                    add(pack(time, key, NOWHERE, place.number, note.nbytes))
+                elif (before := note.place) is not None:  # its death
+                    note.place = None
+                    del storages[key]
+                    add(pack(time, key, before.number, NOWHERE, note.nbytes))
             elif kind is Kept:
                 if note.by is not None:
-                    self._book_kept(note)
+                    kept[id(note)] = note
+                    storage, after = self._begin_kept(note)
                 else:
-                    self._book_end(note)
+                    del kept[id(note)]
+                    storage = note.storage
+                    if storage is None:
+                        continue
+                    storage.keepers -= 1
+                    if storage.keepers or storage.place is None:
+                        continue
+                    after = storage.place.free
+                if after is not None and (before := storage.place) is not after:
+                    storage.place = after
+                    add(pack(time, storage.key, before.number, after.number, storage.nbytes))
             else:
+                self._rows += b"".join(rows)
+                rows.clear()
+                self._time = time
                 _BOOK[note[0]](self, *note[1:])
+        self._rows += b"".join(rows)
+        self._time = time
 
-    def _book_kept(self, kept: Kept) -> None:
-        storage, site, node, name = kept.by
-        kept.storage, kept.by = storage, None
-        self._kept[id(kept)] = kept
+    def _place_of(self, made: Made) -> Place:
+        """Where what was made so is booked at first."""
+        _, site, module, what, role = made
+        word = what if what.__class__ is str else what.label
+        path = module if module.__class__ is str else module.get(MARK, "")
+        return self._free_place(site, path, word, role)
+
+    def _begin_kept(self, kept: Kept) -> tuple[Any, Place | None]:
+        """A node keeps a storage: that, and the place that it moves to, or None."""
+        by, kept.by = kept.by, None
+        kept.storage = storage = self.storages.get(kept.key)
+        if storage is None or storage.place.kind == PARAMETER:  # which lives anyway
+            kept.storage = None
+            return None, None
         storage.keepers += 1
-        if storage.keepers == 1:
-            by = (site, node if node.__class__ is str else node.node_name, name)
-            storage.keeper = by
-            if storage.place.kind >= INPUT:
-                self._move(storage, self._kept_place(storage.place, by))
-
-    def _book_end(self, kept: Kept) -> None:
-        del self._kept[id(kept)]
-        storage = kept.storage
-        storage.keepers -= 1
-        if not storage.keepers and storage.place is not None:
-            self._move(storage, storage.place.free)
+        if storage.keepers > 1:
+            return None, None
+        assert by is not None
+        site, node = by
+        storage.keeper = (site, node if node.__class__ is str else node.node_name, kept.name)
+        if storage.place.kind < INPUT:
+            return None, None
+        return storage, self._kept_place(storage.place, storage.keeper)
 
     def _book_role(self, storage: Storage, role: int, origin: Described | None) -> None:
         if storage.place is None:  # it is dead
@@ -364,22 +399,25 @@ class Log:
         else:
             self._move(storage, place)
 
-    def _book_gradient(self, storage: Storage, leaf: Storage | None, site: Site | None) -> None:
-        now = storage.place
-        if now is None or now.free.kind <= GRADIENT:
+    def _book_gradient(self, key: int, leaf: int | None, site: Site | None) -> None:
+        storage = self.storages.get(key)
+        if storage is None or storage.place.free.kind <= GRADIENT:
             return
-        of = None if leaf is None else leaf.place
+        now = storage.place
+        leaf_storage = None if leaf is None else self.storages.get(leaf)
+        of = None if leaf_storage is None else leaf_storage.place
         site = now.origin.site if site is None else site
-        key = _key(site, of)
-        place = self._gradients.get(key)
+        described = _key(site, of)
+        place = self._gradients.get(described)
         if place is None:
             module, what = ("", "") if of is None else (of.origin.module, of.origin.what)
             place = self._free_place(site, module, f"gradient of {what}", GRADIENT)
-            self._gradients[key] = place
+            self._gradients[described] = place
         self._move(storage, place)
 
-    def _book_first(self, storage: Storage, site: Site | None) -> None:
-        if storage.place is not None and storage.place.origin == (site, "", MADE):
+    def _book_first(self, key: int, site: Site | None) -> None:
+        storage = self.storages.get(key)
+        if storage is not None and storage.place.origin == (site, "", MADE):
             # The one that backward made itself: a tensor, made from no other.
             self._book_role(storage, TEMPORARY, (site, "", SEED))
 

@@ -39,6 +39,7 @@ from clew.inspect.memory.log import (
     Storage,
 )
 from clew.inspect.recorder import user_site, watched_torch_engine
+from clew.observers import Calls
 from clew.site import _OWN_FILES, Site
 
 _MOST_MARKS = 100_000
@@ -56,7 +57,8 @@ class TorchEngine(Engine):
     name = "torch"
 
     def __init__(self, torch: Any, log: Log) -> None:
-        super().__init__(log, (_OWN_FILES, torch_adapter.own_folder()))
+        self._calls = Calls()
+        super().__init__(log, (_OWN_FILES, torch_adapter.own_folder()), self._calls)
         self.torch = torch
         self._stack = contextlib.ExitStack()
         self._leaves: Any = None
@@ -181,11 +183,14 @@ class TorchEngine(Engine):
             self.log.resize(storage, owner.nbytes())
 
     def _enter_module(self, module: Any, args: Any) -> None:
-        self.modules.enter(module)
+        modules = self._calls.modules
+        self.modules.name([*modules, module])
+        modules.append(module)
         self._mark()
 
     def _leave_module(self, module: Any, args: Any, output: Any) -> None:
-        self.modules.leave(module)
+        if self._calls.modules:  # else the call began before tracking
+            self._calls.modules.pop()
         self._mark()
 
     def _mark(self) -> None:

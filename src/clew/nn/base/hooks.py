@@ -17,7 +17,7 @@ from typing import Any
 from clew.autograd.handles import Hooks, RemovableHandle, add_hook
 from clew.nn.base.backward_hook import BackwardHook
 from clew.nn.base.state import _WrappedHook
-from clew.observers import observers
+from clew.observers import calls, observers
 from clew.tensor import Tensor
 
 _global_buffer_registration_hooks: Hooks = OrderedDict()
@@ -145,15 +145,20 @@ class ModuleHooks:
         )  # fmt: skip
 
     def _observed_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], hooked: bool) -> Any:
-        for before_module in observers.before_module:
-            before_module(self)
+        if observers.before_module:
+            for before_module in observers.before_module:
+                before_module(self)
+        modules = calls.modules
         try:
+            modules.append(self)
             if hooked:
                 return _Call(self, args, kwargs).run()
             return self.forward(*args, **kwargs)
         finally:
-            for after_module in observers.after_module:
-                after_module(self)
+            modules.pop()
+            if observers.after_module:
+                for after_module in observers.after_module:
+                    after_module(self)
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
