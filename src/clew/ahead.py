@@ -38,9 +38,10 @@ ROOT = SOURCE / "_compiled"
 
 
 def sources() -> list[Path]:
-    """The files that are compiled, and those that tell the types."""
+    """The files that are compiled, those that tell the types, and the one that says how."""
     paths = [SOURCE.joinpath(*module.split(".")) for module in MODULES]
-    return [path.with_suffix(suffix) for path in paths for suffix in (".py", ".pxd")]
+    found = [path.with_suffix(suffix) for path in paths for suffix in (".py", ".pxd")]
+    return [*found, SOURCE / "cli" / "compile.py"]
 
 
 def folder() -> Path:

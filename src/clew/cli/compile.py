@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -123,14 +124,25 @@ def _build(module: str, work: str, made: str) -> None:
     (extension,) = cythonize(
         Extension(f"clew.{module}", [str(source)], extra_compile_args=_C_OPTIONS),
         build_dir=str(Path(work, "c")),
-        relative_path_in_code_position_comments=False,  # tracebacks name the file as Python does
         compiler_directives={"language_level": 3, "annotation_typing": False},
     )
+    _show_in_tracebacks(source, Path(extension.sources[0]))
     command = Distribution({"ext_modules": [extension]}).get_command_obj("build_ext")
     command.build_temp = str(Path(work, "objects", module))
     command.build_lib = made
     command.ensure_finalized()
     command.run()
+
+
+def _show_in_tracebacks(source: Path, in_c: Path) -> None:
+    """Name the source by its whole path, where Python finds it, in what Cython has made of it.
+
+    There it is the first of the files in a table.
+    """
+    text = in_c.read_text(encoding="utf-8")
+    before, start, table = text.partition("__pyx_f[] = {\n")
+    _, comma, after = table.partition(",")
+    in_c.write_text(f"{before}{start}{json.dumps(str(source))}{comma}{after}", encoding="utf-8")
 
 
 def _try() -> None:
