@@ -277,6 +277,8 @@ class Op:
         complete = self.variadic_input or len(inputs) == len(self.inputs)
         if complete and not rest and not kwargs and len(self.default_attrs) == len(self.attrs):
             return inputs, self.default_attrs
+        if self.variadic_attr and rest and not kwargs and len(self.attrs) == 1:
+            return inputs, {self.variadic_attr: _as_one(rest)}
         attrs = dict(self.default_attrs)
         if rest and not kwargs and len(args) <= self.most_plain:
             attrs.update(zip(self.attrs, rest))
@@ -331,9 +333,7 @@ class Op:
             if index >= len(rest):
                 return
             if name == self.variadic_attr:
-                values = rest[index:]
-                single = len(values) == 1 and isinstance(values[0], (tuple, list))
-                attrs[name] = tuple(values[0]) if single else tuple(values)
+                attrs[name] = _as_one(rest[index:])
                 return
             if name in self.keyword_only:
                 break
@@ -391,6 +391,13 @@ def _unpack_variadic(op: Op, args: Sequence[Any]) -> tuple[tuple[Any, ...], Sequ
         return tuple(args), ()
     tensors = _tensors(op, op.inputs[-1], args[before])
     return (*args[:before], *tensors), args[before + 1 :]
+
+
+def _as_one(values: Sequence[Any]) -> tuple[Any, ...]:
+    """What a variadic attribute is, of ``f(x, 1, 2)`` and ``f(x, (1, 2))``."""
+    if len(values) == 1 and isinstance(values[0], (tuple, list)):
+        return tuple(values[0])
+    return tuple(values)
 
 
 def _tensors(op: Op, name: str, value: Any) -> Sequence[Any]:

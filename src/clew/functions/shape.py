@@ -15,12 +15,14 @@ from clew.publish import composite
 from clew.storage import Geometry, geometry
 from clew.tensor import Tensor
 
+_SEQUENCES = (tuple, list, Sequence)
+
 
 def sizes(size: tuple[Any, ...]) -> tuple[int, ...]:
     """``f(2, 3)`` and ``f((2, 3))`` alike, as ints."""
     # To ask a number whether it is a sequence takes as long as to make the view.
-    if len(size) == 1 and size[0].__class__ is not int and isinstance(size[0], Sequence):
-        size = tuple(size[0])
+    if len(size) == 1 and size[0].__class__ is not int and isinstance(size[0], _SEQUENCES):
+        return tuple(map(int, size[0]))
     return tuple(map(int, size))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -55,11 +56,11 @@ def view(x: Any, *, size: Any) -> Any:
     Raises:
         RuntimeError: the strides do not allow it (use `reshape`).
     """
-    size = infer_size(size, x.size)
     result = x.view()
     try:
-        result.shape = size
+        result.shape = size if min(size, default=0) >= 0 else infer_size(size, x.size)
     except (AttributeError, ValueError):
+        infer_size(size, x.size)  # says so where the size is wrong
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one "
             "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
@@ -108,20 +109,29 @@ def _(F: Any, grad: Any, self_shape: Any) -> Any:
 @op("expand(self; *size)", view=True, publish=("method",), jvp="linear")
 def expand(x: Any, *, size: Any) -> Any:
     """Repeat dimensions of size one without copying; -1 keeps a size."""
-    if not x.ndim and min(size, default=1) > 1:  # as the gradient of a sum
-        return restrided(x, tuple(size), (0,) * len(size))
-    extra = len(size) - x.ndim
+    return restrided(x, *_expanded(x.shape, x.strides, x.dtype, tuple(size)))
+
+
+@lru_cache(maxsize=1024)
+def _expanded(
+    known_shape: tuple[int, ...], known_strides: tuple[int, ...], dtype: np.dtype,
+    size: tuple[int, ...],
+) -> tuple[tuple[int, ...], tuple[int, ...]]:  # fmt: skip
+    """Shape and strides of an expanded array; the same few are asked for again and again."""
+    extra = len(size) - len(known_shape)
+    if not known_shape and min(size, default=1) > 1:  # as the gradient of a sum
+        return size, (0,) * len(size)
     if extra < 0:
         raise RuntimeError(
-            f"expand({described_type(x.dtype)}{{{list(x.shape)}}}, size={list(size)}): the number "
-            f"of sizes provided ({len(size)}) must be greater or equal to the number of dimensions "
-            f"in the tensor ({x.ndim})"
+            f"expand({described_type(dtype)}{{{list(known_shape)}}}, size={list(size)}): the "
+            f"number of sizes provided ({len(size)}) must be greater or equal to the number of "
+            f"dimensions in the tensor ({len(known_shape)})"
         )
     shape, strides = list(size), [0] * len(size)
     for i in range(len(size) - 1, -1, -1):
         n = size[i]
         if i >= extra:
-            known, stride = x.shape[i - extra], x.strides[i - extra]
+            known, stride = known_shape[i - extra], known_strides[i - extra]
         elif n == -1:
             raise RuntimeError(
                 f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing "
@@ -129,16 +139,17 @@ def expand(x: Any, *, size: Any) -> Any:
             )
         else:
             known = 1
-            stride = x.itemsize if i == len(size) - 1 else shape[i + 1] * strides[i + 1]
+            last = i == len(size) - 1
+            stride = dtype.itemsize if last else shape[i + 1] * strides[i + 1]
         if n in (-1, known):
             shape[i], strides[i] = known, stride
         elif known != 1:
             raise RuntimeError(
                 f"The expanded size of the tensor ({n}) must match the existing size ({known}) at "
                 f"non-singleton dimension {i}.  Target sizes: {list(size)}.  Tensor sizes: "
-                f"{list(x.shape)}"
+                f"{list(known_shape)}"
             )
-    return restrided(x, tuple(shape), tuple(strides))
+    return tuple(shape), tuple(strides)
 
 
 @expand.grad("self")
@@ -172,8 +183,11 @@ def _(F: Any, grad: Any, self_shape: Any, *, dims: Any) -> Any:
 @op("transpose(self; dim0, dim1)", view=True, jvp="linear", aliases=("swapaxes", "swapdims"))
 def transpose(x: Any, *, dim0: int, dim1: int) -> Any:
     """Swap two dimensions."""
-    first, second = wrap_dim(dim0, x.ndim), wrap_dim(dim1, x.ndim)
-    return x.swapaxes(first, second) if x.ndim else x.view()
+    try:
+        return x.swapaxes(dim0, dim1)
+    except (ValueError, TypeError):  # a 0-d tensor has dimensions 0 and -1
+        wrap_dim(dim0, x.ndim), wrap_dim(dim1, x.ndim)
+        return x.view()
 
 
 @transpose.grad("self")
@@ -198,7 +212,7 @@ def _(F: Any, grad: Any) -> Any:
 def unsqueeze(x: Any, *, dim: int) -> Any:
     """Insert a dimension of size one."""
     shape, at = x.shape, wrap_dim(dim, x.ndim + 1)
-    return x.reshape(*shape[:at], 1, *shape[at:])
+    return x.reshape((*shape[:at], 1, *shape[at:]))
 
 
 @unsqueeze.grad("self")
