@@ -501,10 +501,9 @@ def _binder(op: Op) -> Bind | None:
     several = -1 if op.keyword_only or op.variadic_attr else count + len(names)
 
     def bound(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        if len(args) == count:
-            if kwargs.keys() == attr_names:
-                return args, kwargs
-        elif not kwargs and len(args) == several:
+        if len(args) == count and kwargs.keys() == attr_names:
+            return args, kwargs
+        if not kwargs and len(args) == several:
             return args[:count], dict(zip(names, args[count:]))
         return bind(args, kwargs)
 

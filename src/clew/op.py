@@ -267,16 +267,21 @@ class Op:
         """
         if self.order:
             return self._bind_ordered(args, kwargs)
-        if len(args) == self.plain_count and kwargs.keys() == self.attr_names:
-            return args, kwargs  # as rules call ops
         if self.variadic_input:
             inputs, rest = _unpack_variadic(self, tuple(args))
+        elif len(args) == self.plain_count:
+            inputs, rest = args, ()
         else:
             count = len(self.inputs)
             inputs, rest = tuple(args[:count]), args[count:]
         complete = self.variadic_input or len(inputs) == len(self.inputs)
-        if complete and not rest and not kwargs and len(self.default_attrs) == len(self.attrs):
-            return inputs, self.default_attrs
+        if complete and not rest:
+            if not kwargs and len(self.default_attrs) == len(self.attrs):
+                return inputs, self.default_attrs
+            if not self.variadic_attr:
+                attrs = {**self.default_attrs, **kwargs}
+                if attrs.keys() == self.attr_names:
+                    return inputs, attrs
         if self.variadic_attr and rest and not kwargs and len(self.attrs) == 1:
             return inputs, {self.variadic_attr: _as_one(rest)}
         attrs = dict(self.default_attrs)
