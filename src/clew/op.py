@@ -267,10 +267,11 @@ class Op:
         """
         if self.order:
             return self._bind_ordered(args, kwargs)
+        rest: Sequence[Any] = ()
         if self.variadic_input:
             inputs, rest = _unpack_variadic(self, tuple(args))
         elif len(args) == self.plain_count:
-            inputs, rest = args, ()
+            inputs = tuple(args)
         else:
             count = len(self.inputs)
             inputs, rest = tuple(args[:count]), args[count:]

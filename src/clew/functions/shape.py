@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from clew import dtypes
@@ -15,6 +16,7 @@ from clew.publish import composite
 from clew.storage import Geometry, geometry
 from clew.tensor import Tensor
 
+_VIEW = REGISTRY["view"]
 _SEQUENCES = (tuple, list, Sequence)
 
 
@@ -27,7 +29,7 @@ def sizes(size: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def _view(self: Tensor, size: tuple[int, ...]) -> Tensor:
-    return apply(REGISTRY["view"], (self,), {"size": size})
+    return apply(_VIEW, (self,), {"size": size})
 
 
 @composite(function=False)
@@ -98,7 +100,11 @@ def view_as(self: Tensor, other: Tensor) -> Tensor:
 
 
 def _reshape(self: Tensor, size: tuple[int, ...]) -> Tensor:
-    size = infer_size(size, self._array.size)
+    return _as_size(self, infer_size(size, self._array.size))
+
+
+def _as_size(self: Tensor, size: tuple[int, ...]) -> Tensor:
+    """`reshape` to a size of as many elements."""
     if self._array.flags.c_contiguous:
         return _view(self, size)
     try:
@@ -141,10 +147,8 @@ def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         return _reshape(self, (1,))
     if first == last:
         return self
-    joined = 1
-    for n in shape[first : last + 1]:
-        joined *= n
-    return _reshape(self, (*shape[:first], joined, *shape[last + 1 :]))
+    joined = prod(shape[first : last + 1])
+    return _as_size(self, (*shape[:first], joined, *shape[last + 1 :]))
 
 
 @composite()
@@ -158,7 +162,7 @@ def unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:
     """Split `dim` into several dimensions."""
     shape = self._array.shape
     d = wrap_dim(dim, len(shape))
-    inner = infer_size(tuple(sizes), shape[d])
+    inner = infer_size(tuple(map(int, sizes)), shape[d])
     return _view(self, (*shape[:d], *inner, *shape[d + 1 :]))
 
 

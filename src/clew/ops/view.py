@@ -23,29 +23,23 @@ def infer_size(size: tuple[int, ...], numel: int) -> tuple[int, ...]:
     Raises:
         RuntimeError: more than one -1, or no such size holds `numel` elements.
     """
-    size = tuple(map(int, size))
-    if min(size, default=0) >= 0 and prod(size) == numel:
+    least, known = min(size) if size else 0, prod(size)
+    if least >= 0 and known == numel:
         return size
-    unknown = [i for i, n in enumerate(size) if n == -1]
-    if len(unknown) > 1:
+    if least == -1 and known and numel % known == 0 and size.count(-1) == 1:
+        i = size.index(-1)
+        return (*size[:i], numel // -known, *size[i + 1 :])
+    unknown = size.count(-1)
+    if unknown > 1:
         raise RuntimeError("only one dimension can be inferred")
-    negative = [n for n in size if n < -1]
-    if negative:
-        raise RuntimeError(f"invalid shape dimension {negative[0]}")
-    known = 1
-    for n in size:
-        known *= n if n != -1 else 1
-    if unknown:
-        if known == 0:
-            raise RuntimeError(
-                f"cannot reshape tensor of 0 elements into shape {list(size)} because the "
-                "unspecified dimension size -1 can be any value and is ambiguous"
-            )
-        if numel % known == 0:
-            i = unknown[0]
-            return (*size[:i], numel // known, *size[i + 1 :])
-    elif known == numel:
-        return size
+    if least < -1:
+        negative = next(n for n in size if n < -1)
+        raise RuntimeError(f"invalid shape dimension {negative}")
+    if unknown and not known:
+        raise RuntimeError(
+            f"cannot reshape tensor of 0 elements into shape {list(size)} because the unspecified "
+            "dimension size -1 can be any value and is ambiguous"
+        )
     raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {numel}")
 
 
@@ -58,7 +52,7 @@ def view(x: Any, *, size: Any) -> Any:
     """
     result = x.view()
     try:
-        result.shape = size if min(size, default=0) >= 0 else infer_size(size, x.size)
+        result.shape = infer_size(size, x.size) if size and min(size) < 0 else size
     except (AttributeError, ValueError):
         infer_size(size, x.size)  # says so where the size is wrong
         raise RuntimeError(
@@ -166,10 +160,12 @@ def permute(x: Any, *, dims: Any) -> Any:
             f"length of the desired ordering of dimensions i.e. input.dim() = {x.ndim} is not "
             f"equal to len(dims) = {len(dims)}"
         )
-    order = [wrap_dim(d, x.ndim) for d in dims]
-    if len(set(order)) != len(order):
-        raise RuntimeError("permute(): duplicate dims are not allowed.")
-    return x.transpose(order)
+    try:
+        return x.transpose(dims)
+    except (ValueError, TypeError):
+        for d in dims:
+            wrap_dim(d, x.ndim)
+        raise RuntimeError("permute(): duplicate dims are not allowed.") from None
 
 
 @permute.grad("self")
