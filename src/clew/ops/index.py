@@ -170,7 +170,7 @@ def _write_at(x: Any, values: Any, *indices: Any, accumulate: bool) -> None:
     """``x[indices] = values``, or ``+=``."""
     key = as_key(x.shape, indices)
     if isinstance(values, np.ndarray):
-        if is_fill(x, key, values):
+        if not accumulate and is_fill(x, key, values):
             values = checked_number(values.item(), x.dtype)
         else:
             refuse_overlap(x, values, same=False)
