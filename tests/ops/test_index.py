@@ -315,8 +315,12 @@ def test_any_write(data: Any) -> None:
     assert_same(write)
 
 
-@pytest.mark.parametrize("kind", ["int64", "uint8", "float32", "bool", "complex64"])
-@pytest.mark.parametrize("value", [2 - 2j, 2 + 0j, 300, -1, 1e30, 1e300, float("nan"), True])
+@pytest.mark.parametrize(
+    "kind", ["int64", "uint8", "float16", "bfloat16", "float32", "bool", "complex64"]
+)
+@pytest.mark.parametrize(
+    "value", [2 - 2j, 2 + 0j, 300, -1, 65519.0, 1e30, 1e300, float("nan"), True]
+)
 @pytest.mark.parametrize("accumulate", [False, True])
 def test_one_number_for_a_mask(kind: str, value: Any, accumulate: bool) -> None:
     def write(engine: Any) -> Any:

@@ -181,7 +181,7 @@ def _write_at(x: Any, values: Any, *indices: Any, accumulate: bool) -> None:
                 _refuse_outside(x, key)
             _check_values(x, values)
     else:
-        values = checked_number(values, x.dtype)
+        values = checked_number(values, x.dtype, rounds=True)
     try:
         if accumulate:
             add_at(x, key, np.asarray(values))
