@@ -24,7 +24,7 @@ from clew.fields import new
 from clew.kernels.pointwise import MANY
 from clew.namespace import Namespace
 from clew.observers import observers
-from clew.op import NO_ATTRS, Op
+from clew.op import NO_ATTRS, REQUIRED, Op
 from clew.ops.layout import in_order_of_operands
 from clew.ops.rules import broadcast_shape
 from clew.quiet import quietly, quietly_again
@@ -461,26 +461,25 @@ def check_fit(result: Any, array: np.ndarray) -> None:
 
 
 def _of_tensors(op: Op) -> Callable[..., Any]:
-    count, attr_names = -1 if op.order else op.plain_count, op.attr_names
+    bind = _binder(op)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if len(args) != count or kwargs.keys() != attr_names:
-            return apply(op, *op.bind(args, kwargs))
-        return apply(op, args, kwargs or NO_ATTRS)
+        return apply(op, args) if bind is None else apply(op, *bind(args, kwargs))
 
     call.__name__ = call.__qualname__ = op.name
     return call
 
 
 def _of_arrays(op: Op) -> Callable[..., Any]:
-    forward, promote, mixes = op.forward, op.promotion, op.mixes
-    count, attr_names = -1 if op.order else op.plain_count, op.attr_names
+    forward, promote, mixes, bind = op.forward, op.promotion, op.mixes, _binder(op)
     plain = promote is None and not mixes
+    if plain and bind is None:
+        return forward
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given: Any = args
-        if len(args) != count or kwargs.keys() != attr_names:
-            given, kwargs = op.bind(args, kwargs)
+        if bind is not None:
+            given, kwargs = bind(args, kwargs)
         if plain:
             return forward(*given, **kwargs)
         inputs = given if promote is None else promote(list(given))
@@ -491,6 +490,29 @@ def _of_arrays(op: Op) -> Callable[..., Any]:
 
     call.__name__ = call.__qualname__ = op.name
     return call
+
+
+Bind = Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, dict[str, Any]]]
+
+
+def _binder(op: Op) -> Bind | None:
+    """`op.bind`, faster for how rules call ops: with all attributes by position, or all by keyword;
+    None if there is nothing to bind, for an op is called with its inputs only."""
+    if op.order or op.variadic_input:
+        return op.bind
+    if not op.attrs and all(default is REQUIRED for default in op.input_defaults.values()):
+        return None
+    bind, count, names, attr_names = op.bind, op.plain_count, op.attrs, op.attr_names
+    several = -1 if op.keyword_only or op.variadic_attr else count + len(names)
+
+    def bound(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        if len(args) == count and kwargs.keys() == attr_names:
+            return args, kwargs
+        if not kwargs and len(args) == several:
+            return args[:count], dict(zip(names, args[count:]))
+        return bind(args, kwargs)
+
+    return bound
 
 
 TENSORS = Namespace(_of_tensors)

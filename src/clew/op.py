@@ -268,16 +268,24 @@ class Op:
         """
         if self.order:
             return self._bind_ordered(args, kwargs)
-        if len(args) == self.plain_count and kwargs.keys() == self.attr_names:
-            return args, kwargs  # as rules call ops
+        rest: Sequence[Any] = ()
         if self.variadic_input:
             inputs, rest = _unpack_variadic(self, tuple(args))
+        elif len(args) == self.plain_count:
+            inputs = tuple(args)
         else:
             count = len(self.inputs)
             inputs, rest = tuple(args[:count]), args[count:]
         complete = self.variadic_input or len(inputs) == len(self.inputs)
-        if complete and not rest and not kwargs and len(self.default_attrs) == len(self.attrs):
-            return inputs, self.default_attrs
+        if complete and not rest:
+            if not kwargs and len(self.default_attrs) == len(self.attrs):
+                return inputs, self.default_attrs
+            if not self.variadic_attr:
+                attrs = {**self.default_attrs, **kwargs}
+                if attrs.keys() == self.attr_names:
+                    return inputs, attrs
+        if self.variadic_attr and rest and not kwargs and len(self.attrs) == 1:
+            return inputs, {self.variadic_attr: _as_one(rest)}
         attrs = dict(self.default_attrs)
         if rest and not kwargs and len(args) <= self.most_plain:
             attrs.update(zip(self.attrs, rest))
@@ -332,9 +340,7 @@ class Op:
             if index >= len(rest):
                 return
             if name == self.variadic_attr:
-                values = rest[index:]
-                single = len(values) == 1 and isinstance(values[0], (tuple, list))
-                attrs[name] = tuple(values[0]) if single else tuple(values)
+                attrs[name] = _as_one(rest[index:])
                 return
             if name in self.keyword_only:
                 break
@@ -392,6 +398,13 @@ def _unpack_variadic(op: Op, args: Sequence[Any]) -> tuple[tuple[Any, ...], Sequ
         return tuple(args), ()
     tensors = _tensors(op, op.inputs[-1], args[before])
     return (*args[:before], *tensors), args[before + 1 :]
+
+
+def _as_one(values: Sequence[Any]) -> tuple[Any, ...]:
+    """What a variadic attribute is, of ``f(x, 1, 2)`` and ``f(x, (1, 2))``."""
+    if len(values) == 1 and isinstance(values[0], (tuple, list)):
+        return tuple(values[0])
+    return tuple(values)
 
 
 def _tensors(op: Op, name: str, value: Any) -> Sequence[Any]:

@@ -313,3 +313,20 @@ def test_any_write(data: Any) -> None:
         return [x, x._version - version, gradients]
 
     assert_same(write)
+
+
+@pytest.mark.parametrize(
+    "kind", ["int64", "uint8", "float16", "bfloat16", "float32", "bool", "complex64"]
+)
+@pytest.mark.parametrize(
+    "value", [2 - 2j, 2 + 0j, 300, -1, 65519.0, 1e30, 1e300, float("nan"), True]
+)
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_one_number_for_a_mask(kind: str, value: Any, accumulate: bool) -> None:
+    def write(engine: Any) -> Any:
+        x = engine.zeros(2, dtype=getattr(engine, kind))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return x.index_put_((x == 0,), engine.tensor(value), accumulate=accumulate)
+
+    assert_same(write)

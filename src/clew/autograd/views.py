@@ -104,6 +104,8 @@ def has_tangent(tensor: Any) -> bool:
     return tensor._meta is not None and bool(tensor._meta.tangents)
 
 
+_NORMAL = Creation.NORMAL
+
 _OF_ANOTHER_KIND = frozenset({"view_as_real", "view_as_complex"})
 """Views that `as_strided` cannot make."""
 
@@ -132,28 +134,27 @@ def mark_view(
     Returns:
         Whether it can have a history: a view of an inference tensor is one itself, and no view.
     """
-    meta = out._ensure_meta()
+    meta = out._meta
+    if meta is None:
+        meta = out._meta = TensorMeta()
     above = source._meta
     if above is not None and above.inference:
         meta.inference = True
         return False
     meta.view_version = source._counter.value
-    if above is None or above.base is None:
-        meta.base = source
-    else:
-        meta.base = above.base
     now = state.now
     if now.inference:
         creation = Creation.INFERENCE
     elif not now.grad_enabled:
         creation = Creation.NO_GRAD
-    if (
-        above is not None
-        and above.base is not None
-        and (creation is Creation.NORMAL or above.creation is Creation.INFERENCE)
-    ):
-        creation = above.creation
-    meta.creation = creation
+    if above is None or (base := above.base) is None:
+        meta.base = source
+    else:
+        meta.base = base
+        if creation is _NORMAL or above.creation is Creation.INFERENCE:
+            creation = above.creation
+    if creation is not _NORMAL:
+        meta.creation = creation
     if call is not None:
         if now.view_replay or call[1].name in _OF_ANOTHER_KIND:
             meta.replay = _replay(source, call)

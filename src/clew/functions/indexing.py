@@ -260,7 +260,8 @@ def _number_for(self: Tensor, value: Any) -> Any:
 def _write(view: Tensor, value: Any) -> None:
     if not isinstance(value, Tensor):
         # PyTorch assigns numbers as tensors, of which graphs and errors tell.
-        array = np.asarray(checked_number(value, view._array.dtype), view._array.dtype)
+        kind = view._array.dtype
+        array = np.asarray(checked_number(value, kind, rounds=True), kind)
         value = Tensor._from_array(array)
     shape = view._array.shape
     if value._array.shape != shape:

@@ -73,15 +73,15 @@ def _mish_backward(grad: Any, x: Any) -> Any:
 
 
 def _sum_to_size(x: Any, *, size: Any) -> Any:
-    got = x._array.shape
-    if got == tuple(size):
+    got, size = x._array.shape, tuple(size)
+    if got == size:
         return x
     if not size:
-        return TENSORS.sum_all(x)
+        return TENSORS.sum_all(x, dtype=None)
     extra = len(got) - len(size)
     dims = [d for d, n in enumerate(got) if d < extra or (size[d - extra] == 1 and n != 1)]
-    x = TENSORS.sum(x, dim=tuple(dims), keepdim=True)
-    return TENSORS.view(x, size=tuple(size)) if extra else x
+    x = TENSORS.sum(x, dim=tuple(dims), keepdim=True, dtype=None)
+    return TENSORS.view(x, size=size) if extra else x
 
 
 def _real(x: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from clew import dtypes
@@ -15,17 +16,20 @@ from clew.publish import composite
 from clew.storage import Geometry, geometry
 from clew.tensor import Tensor
 
+_VIEW = REGISTRY["view"]
+_SEQUENCES = (tuple, list, Sequence)
+
 
 def sizes(size: tuple[Any, ...]) -> tuple[int, ...]:
     """``f(2, 3)`` and ``f((2, 3))`` alike, as ints."""
     # To ask a number whether it is a sequence takes as long as to make the view.
-    if len(size) == 1 and size[0].__class__ is not int and isinstance(size[0], Sequence):
-        size = tuple(size[0])
+    if len(size) == 1 and size[0].__class__ is not int and isinstance(size[0], _SEQUENCES):
+        return tuple(map(int, size[0]))
     return tuple(map(int, size))
 
 
 def _view(self: Tensor, size: tuple[int, ...]) -> Tensor:
-    return apply(REGISTRY["view"], (self,), {"size": size})
+    return apply(_VIEW, (self,), {"size": size})
 
 
 @composite(function=False)
@@ -96,7 +100,11 @@ def view_as(self: Tensor, other: Tensor) -> Tensor:
 
 
 def _reshape(self: Tensor, size: tuple[int, ...]) -> Tensor:
-    size = infer_size(size, self._array.size)
+    return _as_size(self, infer_size(size, self._array.size))
+
+
+def _as_size(self: Tensor, size: tuple[int, ...]) -> Tensor:
+    """`reshape` to a size of as many elements."""
     if self._array.flags.c_contiguous:
         return _view(self, size)
     try:
@@ -139,10 +147,8 @@ def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         return _reshape(self, (1,))
     if first == last:
         return self
-    joined = 1
-    for n in shape[first : last + 1]:
-        joined *= n
-    return _reshape(self, (*shape[:first], joined, *shape[last + 1 :]))
+    joined = prod(shape[first : last + 1])
+    return _as_size(self, (*shape[:first], joined, *shape[last + 1 :]))
 
 
 @composite()
@@ -156,7 +162,7 @@ def unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:
     """Split `dim` into several dimensions."""
     shape = self._array.shape
     d = wrap_dim(dim, len(shape))
-    inner = infer_size(tuple(sizes), shape[d])
+    inner = infer_size(tuple(map(int, sizes)), shape[d])
     return _view(self, (*shape[:d], *inner, *shape[d + 1 :]))
 
 

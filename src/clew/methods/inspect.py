@@ -143,6 +143,9 @@ def _property(name: str, getter: Any, doc: str) -> None:
     setattr(Tensor, name, property(getter, doc=doc))
 
 
+_PERMUTE = REGISTRY["permute"]
+
+
 def _reverse_dims(self: Tensor) -> Any:
     if self._array.ndim == 0:
         _warn_of_number("T", "This function is the identity in these cases.")
@@ -155,8 +158,8 @@ def _reverse_dims(self: Tensor) -> Any:
             "reverse the dimensions of a tensor.",
             stacklevel=2,
         )
-    dims = tuple(reversed(range(self._array.ndim)))
-    return apply(REGISTRY["permute"], (self,), {"dims": dims})
+    dims = tuple(range(self._array.ndim - 1, -1, -1))
+    return apply(_PERMUTE, (self,), {"dims": dims})
 
 
 def _warn_of_number(name: str, advice: str) -> None:

@@ -170,7 +170,7 @@ def _write_at(x: Any, values: Any, *indices: Any, accumulate: bool) -> None:
     """``x[indices] = values``, or ``+=``."""
     key = as_key(x.shape, indices)
     if isinstance(values, np.ndarray):
-        if is_fill(x, key, values):
+        if not accumulate and is_fill(x, key, values):
             values = checked_number(values.item(), x.dtype)
         else:
             refuse_overlap(x, values, same=False)
@@ -181,7 +181,7 @@ def _write_at(x: Any, values: Any, *indices: Any, accumulate: bool) -> None:
                 _refuse_outside(x, key)
             _check_values(x, values)
     else:
-        values = checked_number(values, x.dtype)
+        values = checked_number(values, x.dtype, rounds=True)
     try:
         if accumulate:
             add_at(x, key, np.asarray(values))

@@ -21,6 +21,9 @@ def _checked(arrays: tuple[Any, ...]) -> Any:
     Raises:
         TypeError: one is no tensor.
     """
+    kind = getattr(arrays[0], "dtype", None)
+    if all(x.__class__ is np.ndarray and x.dtype is kind for x in arrays):
+        return arrays
     arrays = tuple([np.asarray(x) if isinstance(x, np.generic) else x for x in arrays])
     for i, x in enumerate(arrays):
         if x.__class__ is not np.ndarray:
@@ -47,10 +50,12 @@ def cat(*arrays: Any, dim: int) -> Any:
     if not arrays:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     arrays = _checked(arrays)
-    for i, x in enumerate(arrays):
-        if x.ndim == 0:
-            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
-    joined = [x for x in arrays if x.shape != (0,)]
+    shapes = [x.shape for x in arrays]
+    if () in shapes:
+        raise RuntimeError(
+            f"zero-dimensional tensor (at position {shapes.index(())}) cannot be concatenated"
+        )
+    joined = [x for x in arrays if x.shape != (0,)] if (0,) in shapes else arrays
     if not joined:
         return np.zeros((0,), arrays[0].dtype)
     dim = wrap_dim(dim, joined[0].ndim)

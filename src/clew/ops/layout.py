@@ -54,19 +54,41 @@ def in_order_of_operands(result: np.ndarray, operands: Sequence[Any]) -> np.ndar
             break
     else:
         return result
-    shape = result.shape
-    arrays = [x for x in operands if x.__class__ is np.ndarray and x.ndim]
-    kind = result.dtype if result.dtype != bool else result_type(arrays).numpy
-    return in_axes(result, slowest_first(shape, [_spread(x, shape, kind) for x in arrays]))
+    places: list[tuple[Ints, Ints]] = []
+    for x in operands:
+        if x.__class__ is np.ndarray and (strides := x.strides):
+            if 0 in strides and x.dtype != _computed_in(result, operands):
+                strides = empty_alike(x).strides
+            places.append((x.shape, strides))
+    strides = _strides(result.shape, result.itemsize, tuple(places))
+    if result.strides == strides:
+        return result
+    dense: np.ndarray = np.ndarray(result.shape, result.dtype, strides=strides)
+    dense[...] = result
+    return dense
 
 
-def _spread(x: np.ndarray, shape: Ints, kind: Any) -> Ints:
-    """The strides of an operand, as `kind`, in the axes of a result of the shape `shape`."""
-    strides = x.strides
-    if 0 in strides and x.dtype != kind:
-        strides = empty_alike(x).strides
-    own = (s if n == m else 0 for n, m, s in zip(x.shape, shape[len(shape) - x.ndim :], strides))
-    return (*(0,) * (len(shape) - x.ndim), *own)
+def _computed_in(result: np.ndarray, operands: Sequence[Any]) -> Any:
+    """The type that the operands are brought to."""
+    if result.dtype.kind != "b":
+        return result.dtype
+    return result_type([x for x in operands if x.__class__ is np.ndarray and x.ndim]).numpy
+
+
+@functools.lru_cache(maxsize=1024)
+def _strides(shape: Ints, itemsize: int, places: tuple[tuple[Ints, Ints], ...]) -> Ints:
+    """The strides of a result of the shape `shape`, from the shapes and strides of its operands:
+    a program has few of either, again and again."""
+    axes = slowest_first(shape, [_spread(*place, shape) for place in places])
+    steps = contiguous_strides(tuple([shape[axis] for axis in axes]))
+    return tuple([steps[i] * itemsize for i in _inverse(axes)])
+
+
+def _spread(own: Ints, strides: Ints, shape: Ints) -> Ints:
+    """The strides of an operand of the shape `own` in the axes of a result of the shape `shape`."""
+    missing = len(shape) - len(own)
+    there = [s if n == m else 0 for n, m, s in zip(own, shape[missing:], strides)]
+    return (*(0,) * missing, *there)
 
 
 def by_second(forward: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,6 +21,8 @@ from clew.promotion import Refusal, no_kernel
 
 def _sum(x: Any, axis: Any, keepdims: Any, dtype: Any) -> Any:
     """Sums of integers are int64; halves are added in single precision."""
+    if dtype is None and x.size < MANY and x.dtype.char in "fdFD":  # NumPy adds as it is
+        return np.add.reduce(x, axis=axis, keepdims=keepdims)
     if dtype is not None:
         x = x.astype(numpy_dtype(dtype), copy=False)
     elif x.dtype.kind in "biu":
@@ -91,7 +93,7 @@ def _mean(x: Any, axis: Any, keepdims: bool, dtype: Any) -> Any:
             "mean(): could not infer output dtype. Input dtype must be either a floating point or "
             f"complex dtype. Got: {scalar_name(x.dtype)}"
         )
-    n = x.size if axis is None else int(np.prod([x.shape[a] for a in axis]))
+    n = x.size if axis is None else math.prod([x.shape[a] for a in axis])
     total = _total(x, axis, keepdims)
     return narrow(np.true_divide(total, n, dtype=total.dtype), x.dtype)
 

@@ -32,8 +32,9 @@ def both(F: Any, mask: Any, condition: Any) -> Any:
 
 def conj(F: Any, x: Any) -> Any:
     """The conjugate of a complex value; a real one as it is."""
-    if x.__class__ is np.ndarray:
-        return F.conj(x) if x.dtype.kind == "c" else x
+    array = getattr(x, "_array", x)
+    if array.__class__ is np.ndarray:
+        return F.conj(x) if array.dtype.kind == "c" else x
     if is_complex(x):
         return F.conj(x)
     return x.conjugate() if isinstance(x, complex) else x
@@ -81,6 +82,8 @@ def wrap_dim(dim: int, ndim: int) -> int:
         IndexError: there is no such dimension.
         TypeError: `dim` is no integer.
     """
+    if dim.__class__ is int and 0 <= dim < ndim:
+        return dim
     try:
         dim = dim.__index__()
     except AttributeError:
@@ -102,13 +105,14 @@ def wrap_dims(dim: Any, ndim: int) -> tuple[int, ...]:
     """
     if dim is None:
         return tuple(range(ndim))
-    if isinstance(dim, Sequence):
+    if dim.__class__ is not int and isinstance(dim, (tuple, list, Sequence)):
         if not dim:
             return tuple(range(ndim))
-        dims = tuple(wrap_dim(d, ndim) for d in dim)
-        for i, d in enumerate(dims):
-            if d in dims[:i]:
-                raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+        dims = tuple([wrap_dim(d, ndim) for d in dim])
+        if len(dims) > 1:
+            for i, d in enumerate(dims):
+                if d in dims[:i]:
+                    raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
     else:
         dims = (wrap_dim(dim, ndim),)
     return dims if ndim else ()

@@ -10,18 +10,23 @@ from clew.dtypes import of_numpy
 
 _C_NAMES = {
     "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
-    "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t", "float16": "double",
-    "bfloat16": "double", "float32": "float", "float64": "double",
+    "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
+    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
     "complex64": "c10::complex<float>",
 }  # fmt: skip
+_HALVES = frozenset({"float16", "bfloat16"})
 _SAFE = 2.0**15  # every floating type holds it
-_LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
+_LARGEST = {
+    "float16": 65504.0, "bfloat16": (2 - 2**-7) * 2.0**127, "float32": (2 - 2**-23) * 2.0**127,
+    "complex64": (2 - 2**-23) * 2.0**127,
+}  # fmt: skip
 
 
-def checked_number(value: Any, numpy_dtype: np.dtype) -> Any:
+def checked_number(value: Any, numpy_dtype: np.dtype, *, rounds: bool = False) -> Any:
     """`value` as a number that NumPy writes into `numpy_dtype` as PyTorch would.
 
-    An unsigned type takes negative integers modulo its range, as in C.
+    An unsigned type takes negative integers modulo its range, as in C.  With `rounds` a half takes
+    any double, and may become infinite: so it is where PyTorch makes a tensor of the number.
 
     Raises:
         RuntimeError: the type cannot hold it.
@@ -36,11 +41,12 @@ def checked_number(value: Any, numpy_dtype: np.dtype) -> Any:
         return bool(value)
     if isinstance(value, complex) and kind != "c":
         if value.imag:
-            raise _overflow(numpy_dtype)
+            raise _overflow(numpy_dtype, rounds)
         value = value.real
     if kind in "iu":
         return _checked_integer(value, numpy_dtype)
-    if numpy_dtype.name in ("float32", "complex64") and not _fits_float32(value):
+    name = of_numpy(numpy_dtype).name
+    if name in _LARGEST and not (rounds and name in _HALVES) and not _fits(value, _LARGEST[name]):
         raise _overflow(numpy_dtype)
     return value
 
@@ -56,11 +62,12 @@ def _checked_integer(value: Any, numpy_dtype: np.dtype) -> int:
     return int(value) % (largest + 1) if numpy_dtype.kind == "u" else int(value)
 
 
-def _fits_float32(value: Any) -> bool:
+def _fits(value: Any, largest: float) -> bool:
     parts = (value.real, value.imag) if isinstance(value, complex) else (float(value),)
-    return all(abs(p) <= _LARGEST_FLOAT32 or abs(p) == np.inf or p != p for p in parts)
+    return all(abs(p) <= largest or abs(p) == np.inf or p != p for p in parts)
 
 
-def _overflow(numpy_dtype: np.dtype) -> RuntimeError:
-    name = _C_NAMES[of_numpy(numpy_dtype).name]
+def _overflow(numpy_dtype: np.dtype, rounds: bool = False) -> RuntimeError:
+    kind = of_numpy(numpy_dtype).name
+    name = "double" if rounds and kind in _HALVES else _C_NAMES[kind]
     return RuntimeError(f"value cannot be converted to type {name} without overflow")

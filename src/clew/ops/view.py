@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -22,29 +23,23 @@ def infer_size(size: tuple[int, ...], numel: int) -> tuple[int, ...]:
     Raises:
         RuntimeError: more than one -1, or no such size holds `numel` elements.
     """
-    size = tuple(map(int, size))
-    if min(size, default=0) >= 0 and prod(size) == numel:
+    least, known = min(size) if size else 0, prod(size)
+    if least >= 0 and known == numel:
         return size
-    unknown = [i for i, n in enumerate(size) if n == -1]
-    if len(unknown) > 1:
+    if least == -1 and known and numel % known == 0 and size.count(-1) == 1:
+        i = size.index(-1)
+        return (*size[:i], numel // -known, *size[i + 1 :])
+    unknown = size.count(-1)
+    if unknown > 1:
         raise RuntimeError("only one dimension can be inferred")
-    negative = [n for n in size if n < -1]
-    if negative:
-        raise RuntimeError(f"invalid shape dimension {negative[0]}")
-    known = 1
-    for n in size:
-        known *= n if n != -1 else 1
-    if unknown:
-        if known == 0:
-            raise RuntimeError(
-                f"cannot reshape tensor of 0 elements into shape {list(size)} because the "
-                "unspecified dimension size -1 can be any value and is ambiguous"
-            )
-        if numel % known == 0:
-            i = unknown[0]
-            return (*size[:i], numel // known, *size[i + 1 :])
-    elif known == numel:
-        return size
+    if least < -1:
+        negative = next(n for n in size if n < -1)
+        raise RuntimeError(f"invalid shape dimension {negative}")
+    if unknown and not known:
+        raise RuntimeError(
+            f"cannot reshape tensor of 0 elements into shape {list(size)} because the unspecified "
+            "dimension size -1 can be any value and is ambiguous"
+        )
     raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {numel}")
 
 
@@ -55,11 +50,11 @@ def view(x: Any, *, size: Any) -> Any:
     Raises:
         RuntimeError: the strides do not allow it (use `reshape`).
     """
-    size = infer_size(size, x.size)
     result = x.view()
     try:
-        result.shape = size
+        result.shape = infer_size(size, x.size) if size and min(size) < 0 else size
     except (AttributeError, ValueError):
+        infer_size(size, x.size)  # says so where the size is wrong
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one "
             "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
@@ -108,20 +103,29 @@ def _(F: Any, grad: Any, self_shape: Any) -> Any:
 @op("expand(self; *size)", view=True, publish=("method",), jvp="linear")
 def expand(x: Any, *, size: Any) -> Any:
     """Repeat dimensions of size one without copying; -1 keeps a size."""
-    if not x.ndim and min(size, default=1) > 1:  # as the gradient of a sum
-        return restrided(x, tuple(size), (0,) * len(size))
-    extra = len(size) - x.ndim
+    return restrided(x, *_expanded(x.shape, x.strides, x.dtype, tuple(size)))
+
+
+@lru_cache(maxsize=1024)
+def _expanded(
+    known_shape: tuple[int, ...], known_strides: tuple[int, ...], dtype: np.dtype,
+    size: tuple[int, ...],
+) -> tuple[tuple[int, ...], tuple[int, ...]]:  # fmt: skip
+    """Shape and strides of an expanded array; the same few are asked for again and again."""
+    extra = len(size) - len(known_shape)
+    if not known_shape and min(size, default=1) > 1:  # as the gradient of a sum
+        return size, (0,) * len(size)
     if extra < 0:
         raise RuntimeError(
-            f"expand({described_type(x.dtype)}{{{list(x.shape)}}}, size={list(size)}): the number "
-            f"of sizes provided ({len(size)}) must be greater or equal to the number of dimensions "
-            f"in the tensor ({x.ndim})"
+            f"expand({described_type(dtype)}{{{list(known_shape)}}}, size={list(size)}): the "
+            f"number of sizes provided ({len(size)}) must be greater or equal to the number of "
+            f"dimensions in the tensor ({len(known_shape)})"
         )
     shape, strides = list(size), [0] * len(size)
     for i in range(len(size) - 1, -1, -1):
         n = size[i]
         if i >= extra:
-            known, stride = x.shape[i - extra], x.strides[i - extra]
+            known, stride = known_shape[i - extra], known_strides[i - extra]
         elif n == -1:
             raise RuntimeError(
                 f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing "
@@ -129,16 +133,17 @@ def expand(x: Any, *, size: Any) -> Any:
             )
         else:
             known = 1
-            stride = x.itemsize if i == len(size) - 1 else shape[i + 1] * strides[i + 1]
+            last = i == len(size) - 1
+            stride = dtype.itemsize if last else shape[i + 1] * strides[i + 1]
         if n in (-1, known):
             shape[i], strides[i] = known, stride
         elif known != 1:
             raise RuntimeError(
                 f"The expanded size of the tensor ({n}) must match the existing size ({known}) at "
                 f"non-singleton dimension {i}.  Target sizes: {list(size)}.  Tensor sizes: "
-                f"{list(x.shape)}"
+                f"{list(known_shape)}"
             )
-    return restrided(x, tuple(shape), tuple(strides))
+    return tuple(shape), tuple(strides)
 
 
 @expand.grad("self")
@@ -155,10 +160,12 @@ def permute(x: Any, *, dims: Any) -> Any:
             f"length of the desired ordering of dimensions i.e. input.dim() = {x.ndim} is not "
             f"equal to len(dims) = {len(dims)}"
         )
-    order = [wrap_dim(d, x.ndim) for d in dims]
-    if len(set(order)) != len(order):
-        raise RuntimeError("permute(): duplicate dims are not allowed.")
-    return x.transpose(order)
+    try:
+        return x.transpose(dims)
+    except (ValueError, TypeError):
+        for d in dims:
+            wrap_dim(d, x.ndim)
+        raise RuntimeError("permute(): duplicate dims are not allowed.") from None
 
 
 @permute.grad("self")
@@ -172,8 +179,11 @@ def _(F: Any, grad: Any, self_shape: Any, *, dims: Any) -> Any:
 @op("transpose(self; dim0, dim1)", view=True, jvp="linear", aliases=("swapaxes", "swapdims"))
 def transpose(x: Any, *, dim0: int, dim1: int) -> Any:
     """Swap two dimensions."""
-    first, second = wrap_dim(dim0, x.ndim), wrap_dim(dim1, x.ndim)
-    return x.swapaxes(first, second) if x.ndim else x.view()
+    try:
+        return x.swapaxes(dim0, dim1)
+    except (ValueError, TypeError):  # a 0-d tensor has dimensions 0 and -1
+        wrap_dim(dim0, x.ndim), wrap_dim(dim1, x.ndim)
+        return x.view()
 
 
 @transpose.grad("self")
@@ -198,7 +208,7 @@ def _(F: Any, grad: Any) -> Any:
 def unsqueeze(x: Any, *, dim: int) -> Any:
     """Insert a dimension of size one."""
     shape, at = x.shape, wrap_dim(dim, x.ndim + 1)
-    return x.reshape(*shape[:at], 1, *shape[at:])
+    return x.reshape((*shape[:at], 1, *shape[at:]))
 
 
 @unsqueeze.grad("self")
