@@ -12,7 +12,8 @@ Note [Compiled core]
 
     A field of a class is fast to reach where the type of the variable is known.  So what holds a
     tensor or something else has another name where it is known to be a tensor, and those names
-    stand in the ``.pxd``.
+    stand in the ``.pxd``.  An integer has a C type there only if it counts or numbers things: a
+    mask has a bit for each of any number of inputs.
 
     Compiled functions have no frame, so frames cannot be counted: see `frames`.
 """

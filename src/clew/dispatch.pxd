@@ -7,7 +7,6 @@ from clew.storage cimport VersionCounter, new_counter
 
 
 @cython.locals(
-    arrays=list, bit=Py_ssize_t, given=list, mask=Py_ssize_t, now=Modes, out=TensorFields,
-    tensor=TensorFields,
+    arrays=list, given=list, now=Modes, out=TensorFields, tensor=TensorFields,
 )
 cpdef apply(Op op, inputs, attrs=*)

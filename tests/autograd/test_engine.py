@@ -395,3 +395,12 @@ def test_an_error_in_a_hook_names_the_node():
         (h * h).sum().backward()
     assert "MulBackward0" in info.value.__notes__[0]
     assert "test_engine.py" in info.value.__notes__[0]
+
+
+@pytest.mark.parametrize("join", [clew.cat, clew.stack, clew.block_diag])
+def test_each_of_very_many_inputs_has_its_gradient(join):
+    leaves = [clew.full((1,), float(i), requires_grad=i % 3 == 0) for i in range(200)]
+    joined = join(leaves) if join is not clew.block_diag else join(*leaves)
+    (joined * joined).sum().backward()
+    for i, leaf in enumerate(leaves):
+        assert (None if leaf.grad is None else leaf.grad.item()) == (None if i % 3 else 2 * i)
