@@ -70,6 +70,7 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
             "tensor",
             "dispatch",
             "recording",
+            "writes",
             "publish",
             "outputs",
             "autograd",

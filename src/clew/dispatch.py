@@ -7,7 +7,6 @@ does comes from its declaration (see ``op.py``); here is only the order in which
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from numbers import Number
 from typing import Any
@@ -19,7 +18,7 @@ from clew import dtypes, storage
 from clew.autograd.modes import state
 from clew.autograd.transforms import innermost, running
 from clew.autograd.views import Creation, check_inplace, mark_view, refuse_inference
-from clew.errors import ExpandedWriteError, OtherLayout
+from clew.errors import OtherLayout
 from clew.fields import new
 from clew.kernels.pointwise import MANY
 from clew.namespace import Namespace
@@ -32,6 +31,13 @@ from clew.recording import after_write, before_write, record
 from clew.site import here
 from clew.storage import new_counter
 from clew.tensor import Tensor
+from clew.writes import (
+    ask_for_history,
+    check_expanded,
+    check_types,
+    refuse_shared,
+    warn_expanded,
+)
 
 
 def apply(op: Op, inputs: Sequence[Any], attrs: dict[str, Any] = NO_ATTRS) -> Any:
@@ -199,9 +205,9 @@ def apply_inplace(
     expanded = storage.overlaps_itself(array)
     if elementwise:
         if expanded:
-            _check_types(op, operands, attrs)
-            _check_expanded(target, inputs, name)
-        _refuse_shared(target, inputs)
+            check_types(op, operands, attrs)
+            check_expanded(target, inputs, name)
+        refuse_shared(target, inputs)
     if op.promotion is not None:
         arrays = op.promotion(arrays)
     if (expanded and not elementwise) or (target._meta is not None and target._meta.inference):
@@ -210,7 +216,7 @@ def apply_inplace(
         for before_inplace in observers.before_inplace:
             before_inplace(op, target, tuple(inputs), attrs)
     if records and not differentiable:
-        _ask_for_history(op, inputs)
+        ask_for_history(op, inputs)
         records = False
     pending = before_write(op, operands, attrs, mask) if records else None
     _write(op, arrays, attrs, array)
@@ -220,32 +226,6 @@ def apply_inplace(
         for on_inplace in observers.on_inplace:
             on_inplace(op, target, node)
     return target
-
-
-def _refuse_shared(target: Tensor, inputs: Sequence[Any]) -> None:
-    """Refuse operands that overlap what is written to, unless they are that."""
-    for x in inputs:
-        if isinstance(x, Tensor) and (x._counter is target._counter or _is_one_storage(x, target)):
-            storage.refuse_overlap(target._array, x._array, same=True)
-
-
-def _is_one_storage(x: Tensor, target: Tensor) -> bool:
-    """Whether two tensors that count their writes apart, as ``.data`` makes one, share memory."""
-    first, second = x._array, target._array
-    if second.base is None and (first.base is None or first.base.__class__ is np.ndarray):
-        return first is second or first.base is second
-    return storage.root(first) is storage.root(second)
-
-
-_COMPARISONS = frozenset({"eq", "ge", "gt", "le", "lt", "ne"})
-"""Ops without a gradient of which PyTorch makes nodes all the same before it looks at types."""
-
-
-def _ask_for_history(op: Op, inputs: Sequence[Any]) -> None:
-    """Refuse operands whose history is lost; PyTorch asks for it though it records nothing."""
-    for x in inputs if op.rules or op.name in _COMPARISONS else ():
-        if isinstance(x, Tensor) and x.requires_grad:
-            x._gradient_edge()
 
 
 def _check_late(
@@ -258,16 +238,16 @@ def _check_late(
     if not expanded and state.now.inference:
         return
     if expanded and name == "index_put_":
-        _warn_expanded(name)
+        warn_expanded(name)
     elif expanded and name == "fill_" and inputs and not getattr(inputs[0], "ndim", 1):
-        _check_expanded(target, inputs, name)
+        check_expanded(target, inputs, name)
     copied = target._array.copy()
     # An operand that is the target itself stays that for what `op.write` refuses.
     alike = arrays if op.write is not None else arrays[:1]
     given = [copied if x is target._array else x for x in alike]
     _write(op, given + arrays[len(given) :], attrs, copied, memory=target._array)
     if expanded:
-        _check_expanded(target, inputs, name)
+        check_expanded(target, inputs, name)
     refuse_inference(target)
 
 
@@ -308,65 +288,6 @@ def _are_like(arrays: list[Any], target: np.ndarray) -> bool:
         x.__class__ is not np.ndarray
         or (x.dtype == target.dtype and (x.shape == target.shape or not x.ndim))
         for x in arrays
-    )
-
-
-_HARMLESS = frozenset({"threshold_", "tril_", "triu_"})
-"""Writes that PyTorch lets pass where elements share memory."""
-
-
-def _check_types(op: Op, operands: Sequence[Any], attrs: dict[str, Any]) -> None:
-    """Let an operation refuse types, which PyTorch looks at before it looks at memory.
-
-    What only a kernel refuses ("..." not implemented for ...) it refuses after that.
-    """
-    if op.name == "copy":
-        return
-    small = [np.ones((), x._array.dtype) if isinstance(x, Tensor) else x for x in operands]
-    try:
-        quietly(op.forward, small if op.promotion is None else op.promotion(small), attrs)
-    except TypeError:
-        return
-    except RuntimeError as error:
-        if not str(error).startswith('"'):
-            raise
-
-
-def _check_expanded(target: Tensor, inputs: Sequence[Any], name: str) -> None:
-    """Refuse a write to elements that share memory, unless it writes one value to all of them.
-
-    PyTorch lets writes by an index pass as well, with a warning.
-    """
-    if name == "copy_" and storage.same_elements(target._array, inputs[0]._array):
-        return
-    if name in _HARMLESS:
-        return
-    if name == "nan_to_num_" and target._array.dtype.kind in "biu":
-        return
-    if name in ("index_fill_", "index_put_", "masked_fill_"):
-        if name != "index_put_":
-            _warn_expanded(name)
-        elif _is_fill(inputs):
-            _warn_expanded("masked_fill_")
-    elif name not in ("fill_", "zero_") or any(isinstance(x, Tensor) for x in inputs):
-        raise ExpandedWriteError(target, name)
-
-
-def _is_fill(inputs: Sequence[Any]) -> bool:
-    """Whether PyTorch takes a write of a value at indices for `masked_fill_`."""
-    value, *indices = [x._array if isinstance(x, Tensor) else x for x in inputs]
-    one_mask = [i.dtype == np.bool_ for i in indices if i is not None] == [True]
-    return one_mask and getattr(value, "size", 1) == 1
-
-
-def _warn_expanded(name: str) -> None:
-    by_index = name == "index_put_"
-    warnings.warn(
-        f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before "
-        "performing this operation. This also applies to advanced indexing e.g. "
-        f"tensor[{'indices' if by_index else 'mask'}] = {'tensor' if by_index else 'scalar'}",
-        UserWarning,
-        stacklevel=5,
     )
 
 
