@@ -1,6 +1,6 @@
 """The modules that every operation passes, compiled ahead of time where the user asked for it.
 
-Layer 0: imports the standard library only, for ``import clew`` begins here.
+Layer 0: imports little of the standard library, for ``import clew`` begins here.
 
 Note [Compiled core]
     The modules in `MODULES` are plain Python, and run as that.  ``clew compile`` makes extension
@@ -20,12 +20,10 @@ Note [Compiled core]
 
 from __future__ import annotations
 
-import hashlib
 import os
 from importlib.machinery import EXTENSION_SUFFIXES
-from pathlib import Path
 
-SOURCE = Path(os.path.abspath(__file__)).parent
+SOURCE = os.path.dirname(os.path.abspath(__file__))
 """Where clew's Python files are."""
 
 MODULES = (
@@ -34,23 +32,30 @@ MODULES = (
 )  # fmt: skip
 """What is compiled, without ``clew.``."""
 
-ROOT = SOURCE / "_compiled"
+ROOT = os.path.join(SOURCE, "_compiled")
 """What `folder` is in."""
 
 
-def sources() -> list[Path]:
+def source_of(module: str) -> str:
+    """The file of a module."""
+    return os.path.join(SOURCE, *module.split(".")) + ".py"
+
+
+def sources() -> list[str]:
     """The files that are compiled, those that tell the types, and the one that says how."""
-    paths = [SOURCE.joinpath(*module.split(".")) for module in MODULES]
-    found = [path.with_suffix(suffix) for path in paths for suffix in (".py", ".pxd")]
-    return [*found, SOURCE / "cli" / "compile.py"]
+    files = [source_of(module) for module in MODULES]
+    return [*files, *[file.removesuffix("py") + "pxd" for file in files], source_of("cli.compile")]
 
 
-def folder() -> Path:
+def folder() -> str:
     """Where the compiled modules of these sources and this Python belong."""
+    import hashlib
+
     digest = hashlib.sha256(f"{EXTENSION_SUFFIXES[0]} {SOURCE}".encode())
     for path in sources():
-        digest.update(path.read_bytes())
-    return ROOT / digest.hexdigest()[:16]
+        with open(path, "rb") as file:
+            digest.update(file.read())
+    return os.path.join(ROOT, digest.hexdigest()[:16])
 
 
 def is_wanted() -> bool:
@@ -73,14 +78,14 @@ def frames(count: int) -> int:
 
 def path_of(package: str) -> list[str]:
     """What goes in front of the ``__path__`` of a package of clew: one folder or none."""
-    return [str(_found.joinpath(*package.split(".")))] if _found is not None else []
+    return [os.path.join(_found, *package.split("."))] if _found is not None else []
 
 
-def _find() -> Path | None:
-    if not is_wanted() or not ROOT.is_dir():
+def _find() -> str | None:
+    if not is_wanted() or not os.path.isdir(ROOT):
         return None
     found = folder()
-    return found if found.is_dir() else None
+    return found if os.path.isdir(found) else None
 
 
 _found = _find()

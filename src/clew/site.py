@@ -19,7 +19,7 @@ from clew import ahead
 from clew.ahead import frames
 from clew.config import switches
 
-_OWN_FILES = str(ahead.SOURCE) + os.sep
+_OWN_FILES = ahead.SOURCE + os.sep
 
 # Modules of the standard library that call what the user gave them: not where things happen.
 _GO_BETWEENS = frozenset({contextlib.__file__, copy.__file__, functools.__file__})

@@ -16,10 +16,10 @@ from clew.cli import compile, main
 @pytest.fixture
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A place for compiled modules in which there are none."""
-    monkeypatch.setattr(ahead, "ROOT", tmp_path / "compiled")
+    monkeypatch.setattr(ahead, "ROOT", str(tmp_path / "compiled"))
     monkeypatch.setattr(ahead, "MODULES", ("op",))
     monkeypatch.setattr(ahead, "sources", list)
-    return ahead.ROOT
+    return tmp_path / "compiled"
 
 
 def test_says_what_it_needs(
@@ -69,7 +69,7 @@ def test_clear_removes_what_there_is(empty: Path, capsys: pytest.CaptureFixture[
 
 def test_other_sources_have_another_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     source = tmp_path / "op.py"
-    monkeypatch.setattr(ahead, "sources", lambda: [source])
+    monkeypatch.setattr(ahead, "sources", lambda: [str(source)])
 
     def folder_of(text: str) -> Any:
         source.write_text(text)
@@ -79,4 +79,4 @@ def test_other_sources_have_another_folder(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_each_compiled_module_is_python_and_has_its_types() -> None:
-    assert all(path.is_file() for path in ahead.sources())
+    assert all(Path(source).is_file() for source in ahead.sources())

@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
         if missing:
             print(f"clew compile: needs {' and '.join(missing)}: pip install 'clew[compile]'")
             return 1
-        if not ahead.folder().is_dir():
+        if not os.path.isdir(ahead.folder()):
             _compile_all()
         _try()
         _clear(but=ahead.folder())
@@ -87,7 +87,7 @@ def _compile_all() -> None:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    ahead.ROOT.mkdir(exist_ok=True)
+    os.makedirs(ahead.ROOT, exist_ok=True)
     columns = (TextColumn("compiling modules"), BarColumn(), MofNCompleteColumn())
     with (
         tempfile.TemporaryDirectory(dir=ahead.ROOT, prefix=".new-") as work,
@@ -120,9 +120,9 @@ def _build(module: str, work: str, made: str) -> None:
     from Cython.Build import cythonize
     from setuptools import Distribution, Extension
 
-    source = ahead.SOURCE.joinpath(*module.split(".")).with_suffix(".py")
+    source = ahead.source_of(module)
     (extension,) = cythonize(
-        Extension(f"clew.{module}", [str(source)], extra_compile_args=_C_OPTIONS),
+        Extension(f"clew.{module}", [source], extra_compile_args=_C_OPTIONS),
         build_dir=str(Path(work, "c")),
         compiler_directives={"language_level": 3, "annotation_typing": False},
     )
@@ -134,7 +134,7 @@ def _build(module: str, work: str, made: str) -> None:
     command.run()
 
 
-def _show_in_tracebacks(source: Path, in_c: Path) -> None:
+def _show_in_tracebacks(source: str, in_c: Path) -> None:
     """Name the source by its whole path, where Python finds it, in what Cython has made of it.
 
     There it is the first of the files in a table.
@@ -142,7 +142,7 @@ def _show_in_tracebacks(source: Path, in_c: Path) -> None:
     text = in_c.read_text(encoding="utf-8")
     before, start, table = text.partition("__pyx_f[] = {\n")
     _, comma, after = table.partition(",")
-    in_c.write_text(f"{before}{start}{json.dumps(str(source))}{comma}{after}", encoding="utf-8")
+    in_c.write_text(f"{before}{start}{json.dumps(source)}{comma}{after}", encoding="utf-8")
 
 
 def _try() -> None:
@@ -159,15 +159,16 @@ def _try() -> None:
         raise CompileError(f"the compiled modules do not work:\n{done.stderr}")
 
 
-def _clear(but: Path | None) -> int:
+def _clear(but: str | None) -> int:
     """Remove compiled modules, except the folder `but`; return how many bytes.
 
     Raises:
         OSError: something cannot be removed.
     """
     freed = 0
-    for folder in ahead.ROOT.iterdir() if ahead.ROOT.is_dir() else ():
-        if folder != but:
+    root = Path(ahead.ROOT)
+    for folder in root.iterdir() if root.is_dir() else ():
+        if str(folder) != but:
             freed += sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
             shutil.rmtree(folder)
     return freed
