@@ -65,7 +65,7 @@ def is_wanted() -> bool:
 
 def is_used() -> bool:
     """Whether this program runs compiled modules."""
-    return _used
+    return _found is not None
 
 
 def frames(count: int) -> int:
@@ -73,7 +73,7 @@ def frames(count: int) -> int:
 
     For who looks for a frame outside of clew: to begin with too few does no harm.
     """
-    return 0 if _used else count
+    return 0 if _found is not None else count
 
 
 def path_of(package: str) -> list[str]:
@@ -89,4 +89,3 @@ def _find() -> str | None:
 
 
 _found = _find()
-_used = _found is not None

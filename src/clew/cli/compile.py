@@ -1,6 +1,6 @@
 """`clew compile`: compile the modules that every operation passes.
 
-Imports the standard library; Cython, setuptools and rich when it runs.
+Imports the standard library; Cython and setuptools when it runs.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from clew import ahead
+from clew.cli.progress import wait_for_all
 from clew.inspect.text import bytes_text
 
 _DESCRIPTION = """\
@@ -84,26 +85,14 @@ def _compile_all() -> None:
         OSError: it cannot be written.
         CompileError: a module cannot be compiled.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
     os.makedirs(ahead.ROOT, exist_ok=True)
-    columns = (TextColumn("compiling modules"), BarColumn(), MofNCompleteColumn())
     with (
         tempfile.TemporaryDirectory(dir=ahead.ROOT, prefix=".new-") as work,
         ThreadPoolExecutor(os.cpu_count()) as pool,
-        Progress(*columns, console=Console(stderr=True)) as progress,
     ):
-        bar = progress.add_task("", total=len(ahead.MODULES))
         made = Path(work, "made")
         tasks = [pool.submit(_compile, module, Path(work), made) for module in ahead.MODULES]
-        for finished in as_completed(tasks):
-            try:
-                finished.result()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-            progress.advance(bar)
+        wait_for_all(tasks, pool, "compiling modules")
         os.replace(made, ahead.folder())
 
 

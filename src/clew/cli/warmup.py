@@ -1,6 +1,6 @@
 """`clew warmup`: compile all kernels ahead of time.
 
-Imports the standard library; numba and rich when it runs.
+Imports the standard library; numba when it runs.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ import argparse
 import multiprocessing
 import os
 import sys
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 
+from clew.cli.progress import wait_for_all
 from clew.inspect.text import bytes_text
 from clew.kernels import compiled
 from clew.kernels.compiled import cache
@@ -69,23 +70,11 @@ def _compile_all() -> None:
     tasks = [(k.name, dtype.name) for k, dtype in wanted if not k.is_kept(dtype)]
     if not tasks:
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (TextColumn("compiling kernels"), BarColumn(), MofNCompleteColumn())
     pool = ProcessPoolExecutor(
         min(os.cpu_count() or 1, len(tasks)), multiprocessing.get_context("spawn")
     )
-    with pool, Progress(*columns, console=Console(stderr=True)) as progress:
-        bar = progress.add_task("", total=len(tasks))
-        done = as_completed([pool.submit(_compile, *task) for task in tasks])
-        for finished in done:
-            try:
-                finished.result()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-            progress.advance(bar)
+    with pool:
+        wait_for_all([pool.submit(_compile, *task) for task in tasks], pool, "compiling kernels")
 
 
 def _compile(name: str, dtype: str) -> None:
